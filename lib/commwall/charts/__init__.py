@@ -1,0 +1,43 @@
+"""Results to Axes: each function draws, labels and returns, and computes nothing.
+
+Colours are one per parallel axis throughout the course (Okabe and Ito's palette, safe
+for colour-blind readers); compute is grey, hidden traffic is hatched.
+"""
+
+from commwall.charts.bars import memory_bars, part_bars, step_bars
+from commwall.charts.boxes_drawn import box_drawing, rig_scatter
+from commwall.charts.ladder import (
+    bandwidth_ladder,
+    network_roofline,
+    ratio_lines,
+    share_lines,
+)
+from commwall.charts.links import lines_by_ranks, lines_by_size, ring_states
+from commwall.charts.splits import block_split, layer_split, three_cuts
+from commwall.charts.style import COLOURS, axes, si_axis
+from commwall.charts.timeline import timeline
+from commwall.charts.traffic import axis_bars, growth_lines
+
+__all__ = [
+    "COLOURS",
+    "axes",
+    "axis_bars",
+    "bandwidth_ladder",
+    "block_split",
+    "box_drawing",
+    "growth_lines",
+    "layer_split",
+    "lines_by_ranks",
+    "lines_by_size",
+    "memory_bars",
+    "network_roofline",
+    "part_bars",
+    "ratio_lines",
+    "rig_scatter",
+    "ring_states",
+    "share_lines",
+    "si_axis",
+    "step_bars",
+    "three_cuts",
+    "timeline",
+]

@@ -1,0 +1,86 @@
+"""Stacked horizontal bars: a step by its parts, memory by what it holds."""
+
+from collections.abc import Mapping
+
+from matplotlib.axes import Axes
+
+from commwall.charts.style import COLOURS, INK, axes, si_axis
+from commwall.memory import Memory
+from commwall.steptime import StepTime
+from commwall.units import GIB
+
+__all__ = ["memory_bars", "part_bars", "step_bars"]
+
+
+def part_bars(
+    rows: Mapping[str, Mapping[str, float]], unit: str, ax: Axes | None = None
+) -> Axes:
+    """One stacked bar per row, from a mapping of part to size; no empty parts.
+
+    A part whose name is in the palette has its colour; "hidden tp" is hatched.
+    """
+    ax = axes(ax, height=0.9 + 0.55 * len(rows))
+    shown = [p for p in _parts(rows) if any(row.get(p, 0) > 0 for row in rows.values())]
+    left = [0.0] * len(rows)
+    for part in shown:
+        widths = [row.get(part, 0) for row in rows.values()]
+        ax.barh(list(rows), widths, left=left, label=part, height=0.62, **_face(part))
+        left = [edge + width for edge, width in zip(left, widths, strict=True)]
+    ax.invert_yaxis()
+    ax.grid(axis="y", visible=False)
+    si_axis(ax.xaxis, unit)
+    if shown:
+        columns = min(len(shown), 6)
+        ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=columns)
+    return ax
+
+
+def _face(part: str) -> dict[str, str]:
+    if part.startswith("hidden "):
+        edge = COLOURS.get(part.removeprefix("hidden "), INK)
+        return {"color": "white", "edgecolor": edge, "hatch": "////"}
+    return {"color": COLOURS.get(part, "#e69f00"), "edgecolor": "white"}
+
+
+def step_bars(steps: Mapping[str, StepTime], ax: Axes | None = None) -> Axes:
+    """One bar per named step: matrix products, other kernels, exposed traffic by axis,
+    bubble, optimizer."""
+    return part_bars({name: _step_parts(step) for name, step in steps.items()}, "s", ax)
+
+
+def memory_bars(
+    rows: Mapping[str, Memory], limit: float | None = None, ax: Axes | None = None
+) -> Axes:
+    """One bar per named plan, in GiB, and a line where the GPU ends."""
+    names = ("weights", "gradients", "optimizer", "activations", "logits", "buffers")
+    parts = {
+        row: {part: getattr(kept, part) / GIB for part in names}
+        for row, kept in rows.items()
+    }
+    ax = part_bars(parts, "GiB", ax)
+    ax.xaxis.set_major_formatter("{x:g}")
+    ax.set_xlabel("GiB on the fullest GPU")
+    if limit is not None:
+        ax.axvline(limit / GIB, color=INK, linestyle="--", linewidth=1.2)
+        ax.annotate(
+            f"{limit / GIB:.0f} GiB card",
+            (limit / GIB, len(rows) - 0.55),
+            xytext=(4, 0),
+            textcoords="offset points",
+            fontsize=9,
+        )
+    return ax
+
+
+def _parts(rows: Mapping[str, Mapping[str, float]]) -> list[str]:
+    return list(dict.fromkeys(part for row in rows.values() for part in row))
+
+
+def _step_parts(step: StepTime) -> dict[str, float]:
+    return {
+        "compute": step.matmul,
+        "elementwise": step.elementwise,
+        **step.exposed,
+        "bubble": step.bubble,
+        "optimizer": step.optimizer,
+    }

@@ -1,0 +1,60 @@
+"""One palette and one look for every figure; loaded when `charts` is imported."""
+
+import matplotlib as mpl
+import matplotlib.pyplot as plt
+from matplotlib.axes import Axes
+from matplotlib.ticker import FuncFormatter
+
+from commwall.units import format_si
+
+__all__ = ["COLOURS", "INK", "axes", "si_axis"]
+
+INK = "#333333"
+COLOURS = {
+    "compute": "#7f7f7f",
+    "elementwise": "#bfbfbf",
+    "bubble": "#f0e442",
+    "tp": "#0072b2",
+    "cp": "#56b4e9",
+    "ep": "#cc79a7",
+    "dp": "#d55e00",
+    "pp": "#009e73",
+    "optimizer": "#000000",
+    "weights": "#0072b2",
+    "gradients": "#d55e00",
+    "activations": "#e69f00",
+    "logits": "#cc79a7",
+    "buffers": "#bfbfbf",
+}
+
+mpl.rcParams.update(
+    {
+        "figure.figsize": (7.2, 3.6),
+        "figure.dpi": 110,
+        "figure.constrained_layout.use": True,
+        "savefig.facecolor": "white",
+        "font.size": 10,
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+        "axes.edgecolor": INK,
+        "axes.grid": True,
+        "grid.color": "#e6e6e6",
+        "axes.axisbelow": True,
+        "legend.frameon": False,
+        "hatch.linewidth": 0.6,
+        "svg.hashsalt": "commwall",
+    }
+)
+
+
+def axes(ax: Axes | None = None, *, height: float | None = None) -> Axes:
+    """The axes to draw on: the given ones, or those of a new figure."""
+    if ax is not None:
+        return ax
+    width, default = mpl.rcParams["figure.figsize"]
+    return plt.subplots(figsize=(width, height or default))[1]
+
+
+def si_axis(axis, unit: str) -> None:
+    """Label an axis's ticks with SI prefixes: the only place a chart converts."""
+    axis.set_major_formatter(FuncFormatter(lambda value, _: format_si(value, unit)))

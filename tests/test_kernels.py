@@ -1,0 +1,251 @@
+"""Seconds of kernels: by hand, tile by tile, and against one measured layer."""
+
+from dataclasses import replace
+from math import inf
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from commwall.kernels import (
+    LOSS_BYTES,
+    MEMORY_FRACTION,
+    PROLOGUE,
+    SUSTAINED,
+    TILES,
+    attention_time,
+    elementwise_bytes,
+    layer_matmul_time,
+    matmul_time,
+    memory_time,
+    score_bytes,
+)
+from commwall.passes import backward_pass, forward_pass, logits_pass
+from commwall.plan import Plan
+from samples import A100, LLAMA_70B, MIXTRAL, NOT_SIZES, gpt, planned
+
+GPT_22B = gpt(48, 6144, 64, 2048)
+KEPT_WHOLE = replace(A100, memory_bandwidth=inf)  # bytes cost nothing
+dims = st.integers(1, 20_000)
+
+
+def rate():
+    """FLOP/s that a long product holds."""
+    return SUSTAINED * A100.compute
+
+
+def test_memory_time_by_hand():
+    """85 % of 2039 GB/s: 80 GB in 46 ms."""
+    expected = 80e9 / (0.85 * 2039e9)
+
+    assert MEMORY_FRACTION == 0.85
+    assert memory_time(80e9, A100) == pytest.approx(expected)
+
+
+def test_one_wave_of_tiles_by_hand():
+    """108 tiles of 128 x 256 on 108 multiprocessors: no waste but the prologue."""
+    m, n, k = 128 * 9, 256 * 12, 4096
+    expected = 2 * m * n * (k + PROLOGUE) / rate()
+
+    assert matmul_time(m, n, k, KEPT_WHOLE) == pytest.approx(expected)
+
+
+def test_one_tile_too_many_costs_a_second_wave():
+    whole = matmul_time(128 * 9, 256 * 12, 4096, KEPT_WHOLE)
+    more = matmul_time(128 * 9, 256 * 12 + 1, 4096, KEPT_WHOLE)
+
+    assert more > 1.2 * whole
+
+
+def test_a_thin_product_takes_as_long_as_its_bytes():
+    """One row by 8192 x 8192: 134 MB of weights to read, 0.13 GFLOP to do."""
+    size = 2 * (8192 + 8192 * 8192 + 8192)
+
+    assert matmul_time(1, 8192, 8192, A100) == pytest.approx(memory_time(size, A100))
+
+
+def test_a_batch_of_products_fills_waves_together():
+    """108 products of the smallest tile are one wave, not 108."""
+    alone = matmul_time(64, 128, 512, KEPT_WHOLE)
+
+    assert matmul_time(64, 128, 512, KEPT_WHOLE, batch=108) == pytest.approx(alone)
+
+
+def test_a_product_cut_eight_ways_takes_more_than_an_eighth():
+    whole = matmul_time(4096, 8192, 8192, A100)
+
+    assert matmul_time(4096, 8192 // 8, 8192, A100) > 1.02 * whole / 8
+
+
+def test_products_of_a_llama_layer_by_hand():
+    """q with k and v, o, gate with up, down: heads and widths cut eight ways."""
+    by_hand = [(1280, 8192), (8192, 1024), (7168, 8192), (8192, 3584)]
+    expected = sum(matmul_time(4096, n, k, A100) for n, k in by_hand)
+
+    assert layer_matmul_time(LLAMA_70B, Plan(tp=8), A100) == pytest.approx(expected)
+
+
+def test_experts_are_as_many_products_as_a_rank_owns():
+    """Mixtral on 4 expert ranks: 2 experts, each 2/8 of the tokens of four ranks."""
+    model = replace(MIXTRAL, seq=4096)
+    plan = Plan(ep=4, dp=4, global_batch=4)
+    attention = [(6144, 4096), (4096, 4096)]
+    expert = [(2 * 14336, 4096), (4096, 14336)]
+
+    expected = sum(matmul_time(4096, n, k, A100) for n, k in attention)
+    expected += 2 * sum(matmul_time(4096, n, k, A100) for n, k in expert)
+    assert layer_matmul_time(model, plan, A100) == pytest.approx(expected)
+
+
+def test_fused_causal_attention_by_hand():
+    """Two products of 2 * 64 * 4096^2 * 128 FLOP, half of each behind the mask."""
+    flop = 2 * 2 * 64 * 4096**2 * 128 / 2
+
+    assert attention_time(LLAMA_70B, Plan(), A100) == pytest.approx(flop / rate())
+    eighth = attention_time(LLAMA_70B, Plan(tp=4, cp=2), A100)
+    assert eighth == pytest.approx(flop / 8 / rate())
+
+
+def test_unfused_attention_computes_the_whole_square():
+    fused = attention_time(LLAMA_70B, Plan(), KEPT_WHOLE)
+    unfused = attention_time(LLAMA_70B, Plan(fused_attention=False), KEPT_WHOLE)
+
+    assert unfused > 2 * fused
+
+
+def test_bytes_of_a_gpt_layers_small_kernels_by_hand():
+    """8h norms, 14h residuals and masks; 4 * 3h of q, k, v and 4 * 4h of the middle."""
+    tokens, h = 2048, 6144
+    plan = Plan(tp=8)
+
+    whole, cut = 8 * h + 14 * h, 12 * h + 16 * h
+    assert elementwise_bytes(GPT_22B, plan) == tokens * (whole + cut / 8)
+    sliced = replace(plan, sequence_parallel=True)
+    assert elementwise_bytes(GPT_22B, sliced) == tokens * (whole + cut) / 8
+
+
+def test_bytes_of_the_scores_by_hand():
+    """Nine bytes a score with dropout, four without, none where attention is fused."""
+    plan = Plan(tp=8, fused_attention=False)
+
+    assert score_bytes(GPT_22B, plan) == 9 * 2048**2 * 64 / 8
+    assert score_bytes(replace(GPT_22B, dropout=False), plan) == 4 * 2048**2 * 64 / 8
+    assert score_bytes(GPT_22B, Plan(tp=8)) == 0
+
+
+def test_the_loss_reads_and_writes_each_logit_a_few_times():
+    loss = logits_pass(LLAMA_70B, Plan(tp=8), A100)
+
+    assert loss.elementwise == pytest.approx(
+        memory_time(LOSS_BYTES * 4096 * 4000, A100)
+    )
+    assert loss.matmul == pytest.approx(3 * matmul_time(4096, 4000, 8192, A100))
+    part = logits_pass(LLAMA_70B, Plan(tp=8, cp=4), A100)
+    assert part.elementwise == loss.elementwise / 4
+    assert part.matmul == pytest.approx(3 * matmul_time(1024, 4000, 8192, A100))
+
+
+def test_backward_is_twice_forward_and_what_is_recomputed():
+    plan = Plan(tp=8, fused_attention=False)
+    forward = forward_pass(GPT_22B, plan, A100)
+    core = forward.attention + forward.scores
+
+    extra = {
+        how: backward_pass(replace(plan, recompute=how), forward).total
+        - 2 * forward.total
+        for how in ("none", "selective", "full")
+    }
+    assert extra["none"] == pytest.approx(0, abs=1e-12)
+    assert extra["selective"] == pytest.approx(core)
+    assert extra["full"] == pytest.approx(forward.total)
+
+
+@pytest.mark.parametrize(
+    ("sequence_parallel", "milliseconds"), [(False, 7.7), (True, 7.2)]
+)
+def test_a_layer_forward_is_within_a_tenth_of_korthikanti_2022(
+    sequence_parallel, milliseconds
+):
+    """Table 4: one 22B layer, 8 A100s, micro-batch 4, with its two all-reduces."""
+    plan = Plan(tp=8, micro_batch=4, global_batch=4, fused_attention=False,
+                sequence_parallel=sequence_parallel)  # fmt: skip
+    two_all_reduces = 2 * 2 * 7 / 8 * GPT_22B.activation(4) / 235e9
+
+    forward = forward_pass(GPT_22B, plan, A100).total / 48 + two_all_reduces
+    assert forward == pytest.approx(milliseconds * 1e-3, rel=0.1)
+
+
+def test_recomputing_a_layers_core_costs_what_korthikanti_2022_measured():
+    """Table 4: backward 13.2 ms instead of 11.9."""
+    plan = Plan(tp=8, micro_batch=4, global_batch=4, fused_attention=False)
+    forward = forward_pass(GPT_22B, plan, A100)
+
+    core = (forward.attention + forward.scores) / 48
+    assert core == pytest.approx(1.3e-3, rel=0.15)
+
+
+@given(m=dims, n=dims, k=dims)
+def test_no_product_is_faster_than_its_flop_or_its_bytes(m, n, k):
+    seconds = matmul_time(m, n, k, A100)
+
+    assert seconds * rate() >= 2 * m * n * k * (1 - 1e-12)
+    assert seconds >= memory_time(2 * (m * k + k * n + m * n), A100) * (1 - 1e-12)
+
+
+@given(m=dims, n=dims, k=dims, factor=st.floats(1, 10))
+def test_a_better_gpu_is_never_slower(m, n, k, factor):
+    seconds = matmul_time(m, n, k, A100) * (1 + 1e-12)
+
+    quick = replace(A100, compute=factor * A100.compute)
+    wide = replace(A100, memory_bandwidth=factor * A100.memory_bandwidth)
+    assert matmul_time(m, n, k, quick) <= seconds
+    assert matmul_time(m, n, k, wide) <= seconds
+
+
+@given(m=dims, n=dims, k=dims, more=st.integers(0, 500))
+def test_a_larger_product_is_never_faster(m, n, k, more):
+    seconds = matmul_time(m, n, k, A100) * (1 - 1e-12)
+
+    assert matmul_time(m + more, n, k, A100) >= seconds
+    assert matmul_time(m, n + more, k, A100) >= seconds
+    assert matmul_time(m, n, k + more, A100) >= seconds
+    assert matmul_time(m, n, k, A100, 1 + more) >= seconds
+
+
+@given(m=dims, n=dims, k=dims, clock=st.floats(0.01, 100))
+def test_a_faster_clock_makes_everything_faster_alike(m, n, k, clock):
+    quick = replace(A100, compute=A100.compute * clock,
+                    memory_bandwidth=A100.memory_bandwidth * clock)  # fmt: skip
+
+    assert matmul_time(m, n, k, quick) * clock == pytest.approx(
+        matmul_time(m, n, k, A100)
+    )
+
+
+@given(case=planned())
+def test_every_kernel_of_a_legal_plan_takes_some_time(case):
+    model, plan = case
+    forward = forward_pass(model, plan, A100)
+
+    assert min(forward.matmul, forward.attention, forward.elementwise) > 0
+    assert (forward.scores > 0) == (not plan.fused_attention)
+    assert backward_pass(plan, forward).total >= 2 * forward.total * (1 - 1e-12)
+    assert elementwise_bytes(model, plan) > 0
+
+
+def test_constants_are_fractions_and_tiles_no_faster_than_the_largest():
+    assert 0 < SUSTAINED < 1
+    assert all(0 < share <= 1 for *_, share in TILES)
+
+
+@pytest.mark.parametrize("value", NOT_SIZES, ids=repr)
+def test_what_is_not_a_size_is_refused(value):
+    with pytest.raises(ValueError, match=r"^size="):
+        memory_time(value, A100)
+    for place, field in enumerate("mnk"):
+        sizes = [64, 64, 64]
+        sizes[place] = value
+        with pytest.raises(ValueError, match=f"^{field}="):
+            matmul_time(*sizes, A100)
+    with pytest.raises(ValueError, match=r"^batch="):
+        matmul_time(64, 64, 64, A100, value)
