@@ -7,13 +7,14 @@ VENDOR := book/_static/vendor
 WORKERS := 2
 PORT := 8000
 
-.PHONY: help book serve test lint notebooks venv lock screenshots clean
+.PHONY: help book serve test lint bench notebooks venv lock screenshots clean
 
 help:
 	@echo "make book       execute the notebooks, build the pages"
 	@echo "make serve      show the built pages at http://localhost:$(PORT)"
 	@echo "make test       run every check"
 	@echo "make notebooks  execute the notebooks in place, keep what they print"
+	@echo "make bench      how fast the library answers, on this machine"
 	@echo "make lint       only the checks of style"
 	@echo "make lock       choose new versions for requirements.lock"
 	@echo "make clean      remove what was built (not $(VENV))"
@@ -42,6 +43,9 @@ lint: $(VENV)/.ready
 	$(BIN)/ruff format --check
 	$(BIN)/lint-imports
 	$(BIN)/python tools/notebooks.py --check
+
+bench: $(VENV)/.ready
+	@$(BIN)/python tools/bench.py
 
 notebooks: $(VENV)/.ready
 	$(BIN)/python tools/notebooks.py
