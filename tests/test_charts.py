@@ -158,8 +158,10 @@ def test_a_step_is_drawn_in_parts_that_sum_to_its_total():
 
     for place, step in enumerate(STEPS.values()):
         assert sum(bars[place] for bars in drawn.values()) == pytest.approx(step.total)
-    assert drawn["tp"][0] == pytest.approx(STEPS["tp 8"].exposed["tp"])
-    assert "cp" not in drawn  # no empty part in the legend
+    assert drawn["tensor-parallel traffic"][0] == pytest.approx(
+        STEPS["tp 8"].exposed["tp"]
+    )
+    assert "context-parallel traffic" not in drawn  # no empty part in the legend
 
 
 def test_memory_is_drawn_in_gib_with_a_line_where_the_card_ends():
@@ -170,7 +172,7 @@ def test_memory_is_drawn_in_gib_with_a_line_where_the_card_ends():
         total = sum(bars[place] for bars in drawn.values())
         assert total == pytest.approx(kept.total / GIB)
     assert [line.get_xdata()[0] for line in ax.lines] == [80]
-    assert "80 GiB card" in [text.get_text() for text in ax.texts]
+    assert "80 GiB card" in ax.get_legend_handles_labels()[1]
     assert "GiB" in ax.get_xlabel()
 
 

@@ -221,6 +221,13 @@ def test_a_cluster_has_tiers_from_inside_out_and_meets_the_right_one():
     assert (cluster.gpus, cluster.gpus_per_node, cluster.nics_per_node) == (64, 8, 8)
 
 
+def test_a_cluster_has_eight_gpus_and_one_nic_a_node_unless_said():
+    cluster = defaults(Cluster)
+
+    assert (cluster["gpus_per_node"], cluster["nics_per_node"]) == (8, 1)
+    assert cluster["gpus_per_uplink"] == 1
+
+
 def test_peer_to_peer_is_off_for_geforce_unless_told_otherwise():
     stock, patched = (catalog.cluster("RTX 4090", 8, p2p=on) for on in (None, True))
 

@@ -42,7 +42,9 @@ def test_stride_shares_the_nics_among_the_rings_of_a_node():
 def test_a_ring_is_never_faster_than_its_slowest_part():
     thin = replace(NVLINK, bandwidth=10e9)
 
-    assert cluster(64, inside=thin).link_across(64).bandwidth == 10e9
+    machine = cluster(64, inside=thin)
+    assert machine.link_across(64).bandwidth == 10e9
+    assert machine.link_across(64, stride=8) == NIC  # never meets the inner link
 
 
 def test_a_message_of_its_own_has_one_gpus_share_of_the_nics():

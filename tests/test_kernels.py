@@ -64,6 +64,13 @@ def test_a_thin_product_takes_as_long_as_its_bytes():
     assert matmul_time(1, 8192, 8192, A100) == pytest.approx(memory_time(size, A100))
 
 
+def test_a_batch_of_thin_products_takes_as_long_as_all_their_bytes():
+    size = 64 * 2 * (8 + 8 * 4096 + 4096)
+
+    seconds = matmul_time(1, 4096, 8, replace(A100, compute=1e30), batch=64)
+    assert seconds == pytest.approx(memory_time(size, A100))
+
+
 def test_a_batch_of_products_fills_waves_together():
     """108 products of the smallest tile are one wave, not 108."""
     alone = matmul_time(64, 128, 512, KEPT_WHOLE)
@@ -97,6 +104,38 @@ def test_experts_are_as_many_products_as_a_rank_owns():
     assert layer_matmul_time(model, plan, A100) == pytest.approx(expected)
 
 
+def test_layers_with_and_without_experts_are_averaged():
+    """One dense layer in four; a shared expert is a product of all tokens."""
+    dense = replace(MIXTRAL, seq=4096, layers=4, experts=1, top_k=1)
+    sparse = replace(dense, experts=8, top_k=2, shared_experts=2, moe_ffn=1024)
+    mixed = replace(sparse, dense_layers=1)
+    routed = [(2 * 1024, 4096), (4096, 1024)]
+    shared = [(2 * 2 * 1024, 4096), (4096, 2 * 1024)]
+    attention = [(6144, 4096), (4096, 4096)]
+
+    expected = sum(matmul_time(4096, n, k, A100) for n, k in attention + shared)
+    expected += 8 * sum(matmul_time(1024, n, k, A100) for n, k in routed)
+    assert layer_matmul_time(sparse, Plan(), A100) == pytest.approx(expected)
+    quarter = layer_matmul_time(dense, Plan(), A100) / 4
+    assert layer_matmul_time(mixed, Plan(), A100) == pytest.approx(
+        quarter + 3 / 4 * expected
+    )
+
+
+def test_context_parallelism_leaves_a_rank_its_tokens_but_all_keys():
+    """A quarter of 16384 tokens is the work of 4096; in attention, four times that."""
+    long, part = replace(LLAMA_70B, seq=16384), Plan(cp=4, fused_attention=False)
+
+    for question in (layer_matmul_time, attention_time):
+        same, other = (
+            question(LLAMA_70B, Plan(), A100),
+            question(long, Plan(cp=4), A100),
+        )
+        assert other == pytest.approx((4 if question is attention_time else 1) * same)
+    assert elementwise_bytes(long, part) == elementwise_bytes(LLAMA_70B, Plan())
+    assert score_bytes(long, part) == 4 * 4096 * 16384 * 64
+
+
 def test_fused_causal_attention_by_hand():
     """Two products of 2 * 64 * 4096^2 * 128 FLOP, half of each behind the mask."""
     flop = 2 * 2 * 64 * 4096**2 * 128 / 2
@@ -124,6 +163,16 @@ def test_bytes_of_a_gpt_layers_small_kernels_by_hand():
     assert elementwise_bytes(GPT_22B, sliced) == tokens * (whole + cut) / 8
 
 
+def test_bytes_of_a_llama_layers_small_kernels_by_hand():
+    """20h without dropout; q, k, v read and written; gate and up read, one written."""
+    values = 10 * 8192 + 2 * (8192 + 2 * 1024) + 3 * 28672
+
+    assert elementwise_bytes(LLAMA_70B, Plan()) == 4096 * 2 * values
+    sparse = replace(MIXTRAL, seq=4096, shared_experts=1)
+    values = 10 * 4096 + 2 * 6144 + 3 * 3 * 14336
+    assert elementwise_bytes(sparse, Plan()) == 4096 * 2 * values
+
+
 def test_bytes_of_the_scores_by_hand():
     """Nine bytes a score with dropout, four without, none where attention is fused."""
     plan = Plan(tp=8, fused_attention=False)
@@ -136,6 +185,7 @@ def test_bytes_of_the_scores_by_hand():
 def test_the_loss_reads_and_writes_each_logit_a_few_times():
     loss = logits_pass(LLAMA_70B, Plan(tp=8), A100)
 
+    assert LOSS_BYTES == (2 + 4) + 4 + (4 + 4) + (4 + 4) + (4 + 2)
     assert loss.elementwise == pytest.approx(
         memory_time(LOSS_BYTES * 4096 * 4000, A100)
     )

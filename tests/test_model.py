@@ -93,6 +93,17 @@ def test_a_tiny_mixture_of_experts_by_hand():
     )
 
 
+def test_biases_by_hand():
+    """q, k, v: 8 + 4 + 4; o and down: 8 each; gate and up: 10 each; three norms: 8."""
+    plain = Model(1, 8, 2, 1, 10, 20, 16, **LLAMA)
+
+    qkv = replace(plain, qkv_bias=True)
+    assert qkv.params - plain.params == 8 + 4 + 4
+    everywhere = replace(plain, biases=True)
+    assert everywhere.params - plain.params == 16 + 8 + 10 + 10 + 8 + 3 * 8
+    assert everywhere.flop_per_token == plain.flop_per_token
+
+
 def test_flop_per_token_by_hand():
     """Each weight 2 FLOP forward and 4 backward; a token sees half of 16 others."""
     weights = 2 * (4 * 8 * 8 + 2 * 8 * 32) + 100 * 8

@@ -128,6 +128,8 @@ def test_a_plan_that_makes_no_sense_is_refused(fields, message):
         ({"cp": 3}, "cp=3 must divide seq=4096; nearest legal values: 2, 4"),
         ({"tp": 2, "cp": 8, "context": "ulysses"},
          "cp=8 must divide kv_heads / tp=4; nearest legal values: 4"),
+        ({"tp": 8, "cp": 2, "context": "ulysses"},
+         "cp=2 must divide kv_heads / tp=1; nearest legal values: 1"),
         ({"tp": 8, "cp": 1024, "sequence_parallel": True},
          "tp=8 must divide seq / cp=4; nearest legal values: 4"),
         ({"ep": 2, "dp": 2, "global_batch": 2},

@@ -92,9 +92,8 @@ def _exposed_sync(
     sync = sum(s for r, s in spent.items() if r.axis == "dp" and r.op != "all_gather")
     gather = sum(s for r, s in spent.items() if r.axis == "dp" and r.op == "all_gather")
     if plan.zero_stage < 3:
-        window = backward.total if plan.overlap.dp else 0.0
-        hidden = min(sync * (1 - shows), rounds * window) if plan.overlap.dp else 0.0
-        return sync - hidden + gather
+        window = rounds * backward.total if plan.overlap.dp else 0.0
+        return sync - min(sync * (1 - shows), window) + gather
     behind_backward = (sync if plan.overlap.dp else 0) + (
         gather / 2 if plan.overlap.zero3 else 0
     )

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from matplotlib.axes import Axes
 
-from commwall.charts.style import COLOURS, INK, axes, si_axis
+from commwall.charts.style import COLOURS, INK, LABELS, axes, si_axis
 from commwall.memory import Memory
 from commwall.steptime import StepTime
 from commwall.units import GIB
@@ -19,19 +19,19 @@ def part_bars(
 
     A part whose name is in the palette has its colour; "hidden tp" is hatched.
     """
-    ax = axes(ax, height=0.9 + 0.55 * len(rows))
     shown = [p for p in _parts(rows) if any(row.get(p, 0) > 0 for row in rows.values())]
+    ax = axes(ax, height=1.0 + 0.4 * len(rows) + 0.12 * len(shown))
     left = [0.0] * len(rows)
     for part in shown:
+        label = LABELS.get(part, part)
         widths = [row.get(part, 0) for row in rows.values()]
-        ax.barh(list(rows), widths, left=left, label=part, height=0.62, **_face(part))
+        ax.barh(list(rows), widths, left=left, label=label, height=0.62, **_face(part))
         left = [edge + width for edge, width in zip(left, widths, strict=True)]
     ax.invert_yaxis()
     ax.grid(axis="y", visible=False)
     si_axis(ax.xaxis, unit)
     if shown:
-        columns = min(len(shown), 6)
-        ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=columns)
+        ax.legend(loc="lower center", bbox_to_anchor=(0.4, 1.0), ncols=2, fontsize=9)
     return ax
 
 
@@ -61,14 +61,9 @@ def memory_bars(
     ax.xaxis.set_major_formatter("{x:g}")
     ax.set_xlabel("GiB on the fullest GPU")
     if limit is not None:
-        ax.axvline(limit / GIB, color=INK, linestyle="--", linewidth=1.2)
-        ax.annotate(
-            f"{limit / GIB:.0f} GiB card",
-            (limit / GIB, len(rows) - 0.55),
-            xytext=(4, 0),
-            textcoords="offset points",
-            fontsize=9,
-        )
+        name = f"{limit / GIB:.0f} GiB card"
+        ax.axvline(limit / GIB, color=INK, linestyle="--", linewidth=1.2, label=name)
+        ax.legend(loc="lower center", bbox_to_anchor=(0.4, 1.0), ncols=2, fontsize=9)
     return ax
 
 

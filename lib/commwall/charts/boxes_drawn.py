@@ -61,8 +61,10 @@ def _wire(ax: Axes, ends: list[tuple[float, float]], busy: float) -> None:
     (x0, y0), (x1, y1) = ends
     ax.plot([x0, x1], [y0, y1], color=colour, linewidth=1.2 + 5 * busy,
             solid_capstyle="round", zorder=1 + busy)  # fmt: skip
-    ax.text((x0 + x1) / 2, (y0 + y1) / 2, f"{busy:.0%}", ha="center", va="center",
-            fontsize=11, color=_SLOWEST if slowest else INK, zorder=4,
+    # nearer the lower end, where wires of one switch have spread
+    place = 0.3 * x0 + 0.7 * x1, 0.3 * y0 + 0.7 * y1
+    ax.text(*place, f"{busy:.0%}", ha="center", va="center",
+            fontsize=9, color=_SLOWEST if slowest else INK, zorder=4,
             fontweight="bold" if slowest else "normal",
             bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.8})  # fmt: skip
 

@@ -7,7 +7,7 @@ from matplotlib.ticker import FuncFormatter
 
 from commwall.units import format_si
 
-__all__ = ["COLOURS", "INK", "axes", "si_axis"]
+__all__ = ["COLOURS", "INK", "LABELS", "axes", "si_axis"]
 
 INK = "#333333"
 COLOURS = {
@@ -27,10 +27,20 @@ COLOURS = {
     "buffers": "#bfbfbf",
 }
 
+LABELS = {
+    "compute": "matrix products",
+    "elementwise": "memory-bound kernels",
+    "tp": "tensor-parallel traffic",
+    "cp": "context-parallel traffic",
+    "ep": "expert-parallel traffic",
+    "dp": "data-parallel traffic",
+    "pp": "pipeline traffic",
+}
+
 mpl.rcParams.update(
     {
-        "figure.figsize": (7.2, 3.6),
-        "figure.dpi": 110,
+        "figure.figsize": (5.8, 3.2),
+        "figure.dpi": 130,
         "figure.constrained_layout.use": True,
         "savefig.facecolor": "white",
         "font.size": 10,

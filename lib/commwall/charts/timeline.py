@@ -25,7 +25,7 @@ def timeline(
     ax.barh(range(stages), end, color="white", edgecolor="#999999", hatch="...",
             height=0.8, zorder=0)  # fmt: skip
     for task in tasks:
-        _draw(ax, task, numbered=len(tasks) / stages <= 48)
+        _draw(ax, task, numbered=len(tasks) / stages <= 24)
     for kind in dict.fromkeys(task.kind for task in tasks):
         ax.barh([0], [0], color=_FACES[kind], label=kind)
     ax.barh([0], [0], color="white", edgecolor="#999999", hatch="...", label="bubble")
