@@ -61,8 +61,7 @@ def _wire(ax: Axes, ends: list[tuple[float, float]], busy: float) -> None:
     (x0, y0), (x1, y1) = ends
     ax.plot([x0, x1], [y0, y1], color=colour, linewidth=1.2 + 5 * busy,
             solid_capstyle="round", zorder=1 + busy)  # fmt: skip
-    # nearer the lower end, where wires of one switch have spread
-    place = 0.3 * x0 + 0.7 * x1, 0.3 * y0 + 0.7 * y1
+    place = 0.6 * x0 + 0.4 * x1, 0.6 * y0 + 0.4 * y1  # where wires have spread
     ax.text(*place, f"{busy:.0%}", ha="center", va="center",
             fontsize=9, color=_SLOWEST if slowest else INK, zorder=4,
             fontweight="bold" if slowest else "normal",
