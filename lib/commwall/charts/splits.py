@@ -13,7 +13,6 @@ __all__ = ["block_split", "layer_split", "three_cuts"]
 _NAMES = {"dp": "data", "tp": "tensor", "pp": "pipeline"}
 _PALE = "#e4e4e4"  # what another GPU holds
 _WIDTH = 4.4  # inches: letters stay readable when a phone shrinks it
-_GAP = 4.0  # between stages, in layers
 _SEAMS = ("attention input", "attention output", "ffn input", "ffn output")
 Share = tuple[str, float, float, float]  # label, columns, part of them, part of tokens
 
@@ -74,29 +73,27 @@ def block_split(
 def layer_split(
     stages: Sequence[int], links: Iterable[tuple[int, int]], ax: Axes | None = None
 ) -> Axes:
-    """A stripe a layer, and an arc for every link that carried messages.
+    """A column a stage, a stripe a layer, and an arc for every link that was used.
 
     `stages` holds the layers of each; a link goes from one stage to another.
     """
-    ax = _canvas(ax, height=2.1)
-    middles, left = [], 0.0
+    floor = max(stages) - 0.3
+    ax = _canvas(ax, height=0.13 * floor + 1.3)
     for stage, layers in enumerate(stages):
         for layer in range(layers):
-            box = (left + layer, 0), 0.8, 1
+            box = (stage - 0.35, layer), 0.7, 0.7
             ax.add_patch(Rectangle(*box, facecolor=COLOURS["pp"]))
-        middles.append(left + layers / 2 - 0.1)
-        ax.text(middles[-1], 0.5, stage, ha="center", va="center",
-                bbox={"facecolor": "white", "edgecolor": "none", "pad": 1})  # fmt: skip
-        left += layers + _GAP
+        ax.text(stage, -0.3, stage, ha="center", va="bottom")
     for source, target in links:
-        _hop(ax, middles[source], middles[target])
+        _hop(ax, source, target, -1.8 if target > source else floor + 0.3)
     for words, height, colour in (
-        ("forward: activations", -0.95, COLOURS["pp"]),
-        ("backward: their gradients", 1.95, COLOURS["gradients"]),
+        ("forward: activations", -4.1, COLOURS["pp"]),
+        ("backward: their gradients", floor + 2.7, COLOURS["gradients"]),
     ):
-        ax.text(left / 2, height, words, ha="center", va="center", color=colour)
-    ax.set_xlim(-1, left - _GAP)
-    ax.set_ylim(2.1, -1.1)
+        ax.text((len(stages) - 1) / 2, height, words, ha="center", va="center",
+                color=colour)  # fmt: skip
+    ax.set_xlim(-0.5, len(stages) - 0.5)
+    ax.set_ylim(floor + 3.5, -5.0)
     return ax
 
 
@@ -158,14 +155,12 @@ def _seam(
                 bbox={"facecolor": "white", "edgecolor": "none", "pad": 1})  # fmt: skip
 
 
-def _hop(ax: Axes, start: float, end: float) -> None:
+def _hop(ax: Axes, start: float, end: float, height: float) -> None:
     """An arc over the layers if it goes forward, and under them if back."""
-    forward = end > start
-    height = -0.12 if forward else 1.12
     arrow = {
         "arrowstyle": "-|>",
         "connectionstyle": "arc3,rad=-0.45",
-        "color": COLOURS["pp" if forward else "gradients"],
+        "color": COLOURS["pp" if end > start else "gradients"],
         "shrinkA": 1,
         "shrinkB": 1,
     }
