@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from matplotlib.axes import Axes
+from matplotlib.patheffects import withStroke
 
 from commwall.charts.style import COLOURS, INK, LABELS, axes, si_axis
 from commwall.memory import Memory
@@ -62,7 +63,8 @@ def memory_bars(
     ax.set_xlabel("GiB on the fullest GPU")
     if limit is not None:
         name = f"{limit / GIB:.0f} GiB card"
-        ax.axvline(limit / GIB, color=INK, linestyle="--", linewidth=1.2, label=name)
+        line = ax.axvline(limit / GIB, color=INK, linestyle="--", label=name)
+        line.set_path_effects([withStroke(linewidth=4, foreground="white")])
         ax.legend(loc="lower center", bbox_to_anchor=(0.4, 1.0), ncols=2, fontsize=9)
     return ax
 
