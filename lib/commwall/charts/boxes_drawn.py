@@ -23,7 +23,7 @@ _FACES = {
     "memory": "#dcefe6",
 }
 _FULL = 0.999  # of the slowest: several wires may tie
-_TICKS = (2, 5, 10, 20, 50, 100, 200)  # GB/s
+_TICKS = (2, 5, 20, 50, 200)  # GB/s: as many as stand side by side
 
 
 def box_drawing(

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from matplotlib.axes import Axes
+from matplotlib.ticker import LogLocator
 
 from commwall.charts.style import COLOURS, INK, axes, si_axis
 from commwall.units import Bytes, BytesPerSecond, FlopPerSecond, format_si
@@ -38,6 +39,7 @@ def bandwidth_ladder(
     ax.set_yticks(rows, list(rungs))
     ax.invert_yaxis()
     ax.grid(axis="y", visible=False)
+    ax.xaxis.set_major_locator(LogLocator(base=100))
     si_axis(ax.xaxis, "B/s")
     ax.legend(loc="lower center", bbox_to_anchor=(0.4, 1.0), ncols=2)
     return ax
@@ -103,16 +105,20 @@ def share_lines(
     marks: Mapping[str, Bytes],
     ax: Axes | None = None,
 ) -> Axes:
-    """Share of communication against the payload; `marks` are upright lines."""
-    ax = axes(ax, height=4.2)
+    """Share of communication against the payload; `marks` are upright lines.
+
+    Their names stand above 100 %, clear of the curves.
+    """
+    ax = axes(ax, height=4.8)
     for (name, line), colour in zip(shares.items(), _LINES, strict=False):
         ax.plot(payloads, line, color=colour, linewidth=2, label=name)
     for name, payload in marks.items():
         ax.axvline(payload, color=INK, linestyle="--", linewidth=1.0)
-        _note(ax, name, (payload, 1), (3, -4), rotation=90, va="top")
+        _note(ax, name, (payload, 1.03), (3, 0), rotation=90, va="bottom")
     ax.set_xscale("log")
     ax.set_xlim(payloads[0], payloads[-1])
-    ax.set_ylim(0, 1)
+    ax.set_ylim(0, 1.4)
+    ax.set_yticks([0, 0.2, 0.4, 0.6, 0.8, 1])
     si_axis(ax.xaxis, "B")
     ax.yaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
     ax.set_xlabel("payload beside a millisecond of computing")
