@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from matplotlib.axes import Axes
 from matplotlib.patheffects import withStroke
 
-from commwall.charts.style import COLOURS, INK, LABELS, axes, si_axis
+from commwall.charts.style import COLOURS, INK, LABELS, axes, legend_above, si_axis
 from commwall.memory import Memory
 from commwall.steptime import StepTime
 from commwall.units import GIB
@@ -32,7 +32,7 @@ def part_bars(
     ax.grid(axis="y", visible=False)
     si_axis(ax.xaxis, unit)
     if shown:
-        ax.legend(loc="lower center", bbox_to_anchor=(0.4, 1.0), ncols=2, fontsize=9)
+        _legend(ax)
     return ax
 
 
@@ -65,8 +65,12 @@ def memory_bars(
         name = f"{limit / GIB:.0f} GiB card"
         line = ax.axvline(limit / GIB, color=INK, linestyle="--", label=name)
         line.set_path_effects([withStroke(linewidth=4, foreground="white")])
-        ax.legend(loc="lower center", bbox_to_anchor=(0.4, 1.0), ncols=2, fontsize=9)
+        _legend(ax)
     return ax
+
+
+def _legend(ax: Axes) -> None:
+    legend_above(ax, centre=0.4, fontsize=9)
 
 
 def _parts(rows: Mapping[str, Mapping[str, float]]) -> list[str]:

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from matplotlib.axes import Axes
 from matplotlib.ticker import LogLocator
 
-from commwall.charts.style import COLOURS, INK, axes, si_axis
+from commwall.charts.style import COLOURS, INK, axes, legend_above, si_axis
 from commwall.units import Bytes, BytesPerSecond, FlopPerSecond, format_si
 
 __all__ = ["bandwidth_ladder", "network_roofline", "ratio_lines", "share_lines"]
@@ -41,7 +41,7 @@ def bandwidth_ladder(
     ax.grid(axis="y", visible=False)
     ax.xaxis.set_major_locator(LogLocator(base=100))
     si_axis(ax.xaxis, "B/s")
-    ax.legend(loc="lower center", bbox_to_anchor=(0.4, 1.0), ncols=2)
+    legend_above(ax, centre=0.4)
     return ax
 
 
@@ -64,7 +64,7 @@ def ratio_lines(
     ax.set_xlim(ranks[0] - 0.2, ranks[-1] + 0.7)
     ax.set_xlabel("GPUs that share each layer, n")
     ax.set_ylabel("compute : communication")
-    ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
+    legend_above(ax)
     return ax
 
 
@@ -95,7 +95,7 @@ def network_roofline(
     ax.set_xlabel("FLOP per byte sent")
     ax.xaxis.set_major_formatter(lambda x, _: format_si(x, "").strip())
     si_axis(ax.yaxis, "FLOP/s")
-    ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3)
+    legend_above(ax, 3)
     return ax
 
 
@@ -122,5 +122,5 @@ def share_lines(
     si_axis(ax.xaxis, "B")
     ax.yaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
     ax.set_xlabel("payload beside a millisecond of computing")
-    ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
+    legend_above(ax)
     return ax

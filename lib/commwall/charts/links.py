@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import FixedLocator, NullFormatter, NullLocator
 
-from commwall.charts.style import INK, axes, si_axis
+from commwall.charts.style import INK, axes, legend_above, si_axis
 from commwall.units import GIB, KIB, MIB, format_si
 
 __all__ = ["lines_by_ranks", "lines_by_size", "ring_states"]
@@ -124,7 +124,7 @@ def _binary(size: float) -> str:
 
 def _legend(ax: Axes) -> None:
     columns = 2 if len(ax.get_legend_handles_labels()[0]) == 4 else 3
-    ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=columns)
+    legend_above(ax, columns)
 
 
 def _piece(ax: Axes, x: float, y: float, parts: int, ranks: int) -> None:

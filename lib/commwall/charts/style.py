@@ -7,7 +7,7 @@ from matplotlib.ticker import FuncFormatter
 
 from commwall.units import format_si
 
-__all__ = ["COLOURS", "INK", "LABELS", "axes", "si_axis"]
+__all__ = ["COLOURS", "INK", "LABELS", "axes", "legend_above", "si_axis"]
 
 INK = "#333333"
 COLOURS = {
@@ -68,3 +68,9 @@ def axes(ax: Axes | None = None, *, height: float | None = None) -> Axes:
 def si_axis(axis, unit: str) -> None:
     """Label an axis's ticks with SI prefixes: the only place a chart converts."""
     axis.set_major_formatter(FuncFormatter(lambda value, _: format_si(value, unit)))
+
+
+def legend_above(ax: Axes, columns: int = 2, *, centre: float = 0.5, **style) -> None:
+    """A legend over the axes, where no data can lie under it."""
+    place = {"loc": "lower center", "bbox_to_anchor": (centre, 1.0)}
+    ax.legend(**place, ncols=columns, **style)

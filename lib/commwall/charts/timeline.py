@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from matplotlib.axes import Axes
 
-from commwall.charts.style import axes, si_axis
+from commwall.charts.style import axes, legend_above, si_axis
 from commwall.pipeline import Task
 
 __all__ = ["timeline"]
@@ -33,7 +33,7 @@ def timeline(
     ax.set_ylim(stages - 0.45, -0.55)
     ax.set_xlim(0, end)
     ax.grid(visible=False)
-    ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=4)
+    legend_above(ax, 4)
     if unit is None:
         ax.set_xlabel("time, in forward passes of one stage")
     else:

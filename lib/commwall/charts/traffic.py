@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, NullFormatter
 
-from commwall.charts.style import COLOURS, INK, axes
+from commwall.charts.style import COLOURS, INK, axes, legend_above
 from commwall.units import Bytes, format_si
 
 __all__ = ["axis_bars", "growth_lines"]
@@ -61,7 +61,7 @@ def growth_lines(
     ax.set_xticks(values, [f"{value:g}" for value in values])
     ax.set_yscale("log", base=2 if unit is None else 10)
     _si_log_axis(ax.yaxis, unit)
-    ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
+    legend_above(ax)
     return ax
 
 

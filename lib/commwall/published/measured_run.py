@@ -32,12 +32,16 @@ class Run:
     software: str = ""  # framework and year
     note: str = ""
     link_stated: bool = True  # False: the catalog's usual link stands in
-    padded: bool = False  # layers rounded up to the fullest stage
     layers: int | None = None  # of the whole model, before rounding up; None: as model
     kept_gradients: float | None = None  # bytes of one, where more is kept than sent
     network: Mapping[str, BytesPerSecond] = field(
         default_factory=dict, compare=False
     )  # what the run measured of its own, as printed: an all-reduce counts twice
+
+    @property
+    def padded(self) -> bool:
+        """Whether the model's layers are rounded up to the fullest stage."""
+        return self.layers not in (None, self.model.layers)
 
     @property
     def memory_plan(self) -> Plan:
