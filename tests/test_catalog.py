@@ -137,6 +137,14 @@ def test_only_half_rate_cards_gain_from_accumulating_in_fp16(row):
     assert gain == pytest.approx(2 if row["half_rate"] == "1" else 1, rel=0.002)
 
 
+@pytest.mark.parametrize(
+    "row", by_name(row for row in GPUS if row["matmul_tflop_per_s"])
+)
+def test_no_matmul_beats_the_peak_but_on_a_card_that_clocks_past_its_data_sheet(row):
+    reached = float(row["matmul_tflop_per_s"]) / float(row["bf16_tflop_per_s"])
+    assert 0.5 < reached < (1.2 if row["name"].startswith("RTX") else 1)
+
+
 @pytest.mark.parametrize("row", by_name(row for row in GPUS if row["driver_mib"]))
 def test_memory_is_what_the_driver_prints_to_the_nearest_gib(row):
     printed = int(row["driver_mib"]) * MIB
