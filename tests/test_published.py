@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from pybtex.database import parse_file
 
+from commwall import catalog
 from commwall.published import (
     h100_out_of_memory,
     h100_sweep,
@@ -16,6 +17,7 @@ from commwall.published import (
     nanotron_stages,
     runs,
 )
+from commwall.published.tables import read
 
 ROOT = Path(__file__).resolve().parents[1]
 KEYS = set(parse_file(str(ROOT / "book" / "references.bib")).entries)
@@ -152,8 +154,28 @@ def test_bridged_and_bridgeless_boxes_stand_side_by_side():
     boxes = [run for run in runs("Quadro RTX 8000") if run.plan.dp > 1]
     bridged = [run for run in boxes if "bridge" in run.cluster.tiers[0].link.name]
 
-    assert len(boxes) == 2 * len(bridged) == 24
+    assert len(boxes) == 2 * len(bridged) == 48
     assert all(run.link_stated for run in boxes)
+
+
+def test_two_3090s_without_their_bridge_lose_82_ms_a_step():
+    """200 steps of GPT-2 small in huggingface/transformers#9371."""
+    with_bridge, without = (
+        float(row["step_seconds"])
+        for row in read("runs")
+        if row["where"].startswith("2x RTX 3090, block 128, ")
+        and row["label"] == "GPT-2 small"
+        and row["gpus"] == "2"
+    )
+
+    assert without - with_bridge == pytest.approx(0.0824, abs=1e-4)
+
+
+def test_each_run_names_an_arithmetic_that_its_card_has_a_rate_for():
+    pairs = {(row["gpu"], row["arithmetic"]) for row in read("runs")}
+
+    for gpu, arithmetic in pairs:
+        assert catalog.data_sheet("gpu", gpu)[f"{arithmetic}_tflop_per_s"], gpu
 
 
 def test_padding_rounds_up_to_the_fullest_stage_and_keeps_the_true_layers():
