@@ -5,6 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 VENDOR := book/_static/vendor
 WORKERS := 2
+ACCURACY := tests/test_accuracy.py tests/test_published_memory.py
 PORT := 8000
 
 .PHONY: help book serve test lint bench notebooks venv lock screenshots clean
@@ -34,7 +35,8 @@ serve:
 	@$(BIN)/python -m http.server $(PORT) --bind 127.0.0.1 --directory _build/html
 
 test: lint
-	$(BIN)/pytest -n $(WORKERS) lib tests --ignore=tests/browser
+	$(BIN)/pytest -n $(WORKERS) lib tests --ignore=tests/browser $(ACCURACY:%=--ignore=%)
+	$(BIN)/pytest -q -s $(ACCURACY)
 	@if $(BIN)/python tools/chromium.py; then $(MAKE) book; fi
 	$(BIN)/pytest -n $(WORKERS) --dist loadfile --nbval -rs notebooks book tests/browser
 

@@ -134,6 +134,8 @@ def plans(draw, model):
         schedule=schedule,
         context="ulysses" if ulysses else "ring",
         fused_attention=draw(st.booleans()),
+        fused_kernels=draw(st.booleans()),
+        keep_gathered=draw(st.booleans()),
         scatter_gather=draw(st.booleans()),
         overlap=Overlap(
             **{axis: draw(st.booleans()) for axis in ("dp", "zero3", "cp")}

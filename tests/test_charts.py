@@ -54,6 +54,9 @@ DRAWINGS = {
     "lines_by_size": lambda ax=None: charts.lines_by_size(
         {"ring": (SIZES, SECONDS)}, "s", ax=ax
     ),
+    "measured_scatter": lambda ax=None: charts.measured_scatter(
+        {"one": ([0.5, 20.0], [0.4, 25.0]), "other": ([3.0], [3.0])}, "s", ax=ax
+    ),
     "memory_bars": lambda ax=None: memory_bars(KEPT, limit=80 * GIB, ax=ax),
     "network_roofline": lambda ax=None: charts.network_roofline(
         [1e3, 1e4, 1e5], {"H100": [1e14, 5e14, 1e15]}, {"tp 8": 5e3}, ax=ax
@@ -66,6 +69,13 @@ DRAWINGS = {
     ),
     "ring_states": lambda ax=None: charts.ring_states(
         [np.array([[1, 1], [1, 1]]), np.array([[1, 2], [2, 1]])], ax=ax
+    ),
+    "rung_bars": lambda ax=None: charts.rung_bars(
+        {
+            "FLOP only": {"all": 0.1, "other": 0.2},
+            "+ more": {"all": 0.05, "other": 0.1},
+        },
+        ax=ax,
     ),
     "share_lines": lambda ax=None: charts.share_lines(
         SIZES, {"PCIe": [0.1, 0.2, 0.4, 0.6, 0.9]}, {"the article's": 1e6}, ax=ax

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from commwall.hardware import USUAL_ATTENTION
 from commwall.kernels import (
     LOSS_BYTES,
     MEMORY_FRACTION,
@@ -18,10 +19,21 @@ from commwall.kernels import (
     layer_matmul_time,
     matmul_time,
     memory_time,
+    product_rate,
+    product_time,
     score_bytes,
 )
-from commwall.passes import backward_pass, forward_pass, logits_pass
-from commwall.plan import Plan
+from commwall.passes import (
+    LAUNCH,
+    LAUNCHES,
+    accumulation_time,
+    backward_pass,
+    forward_pass,
+    host_time,
+    logits_pass,
+    slowest_stage,
+)
+from commwall.plan import Plan, Precision
 from samples import A100, LLAMA_70B, MIXTRAL, NOT_SIZES, gpt, planned
 
 GPT_22B = gpt(48, 6144, 64, 2048)
@@ -29,9 +41,12 @@ KEPT_WHOLE = replace(A100, memory_bandwidth=inf)  # bytes cost nothing
 dims = st.integers(1, 20_000)
 
 
+FUSED = Plan(fused_kernels=True)
+
+
 def rate():
-    """FLOP/s that a long product holds."""
-    return SUSTAINED * A100.compute
+    """FLOP/s that a long product holds, where kernels are fused."""
+    return SUSTAINED["fused"] * A100.best_product()
 
 
 def test_memory_time_by_hand():
@@ -89,13 +104,14 @@ def test_products_of_a_llama_layer_by_hand():
     by_hand = [(1280, 8192), (8192, 1024), (7168, 8192), (8192, 3584)]
     expected = sum(matmul_time(4096, n, k, A100) for n, k in by_hand)
 
-    assert layer_matmul_time(LLAMA_70B, Plan(tp=8), A100) == pytest.approx(expected)
+    plan = replace(FUSED, tp=8)
+    assert layer_matmul_time(LLAMA_70B, plan, A100) == pytest.approx(expected)
 
 
 def test_experts_are_as_many_products_as_a_rank_owns():
     """Mixtral on 4 expert ranks: 2 experts, each 2/8 of the tokens of four ranks."""
     model = replace(MIXTRAL, seq=4096)
-    plan = Plan(ep=4, dp=4, global_batch=4)
+    plan = replace(FUSED, ep=4, dp=4, global_batch=4)
     attention = [(6144, 4096), (4096, 4096)]
     expert = [(2 * 14336, 4096), (4096, 14336)]
 
@@ -115,9 +131,9 @@ def test_layers_with_and_without_experts_are_averaged():
 
     expected = sum(matmul_time(4096, n, k, A100) for n, k in attention + shared)
     expected += 8 * sum(matmul_time(1024, n, k, A100) for n, k in routed)
-    assert layer_matmul_time(sparse, Plan(), A100) == pytest.approx(expected)
-    quarter = layer_matmul_time(dense, Plan(), A100) / 4
-    assert layer_matmul_time(mixed, Plan(), A100) == pytest.approx(
+    assert layer_matmul_time(sparse, FUSED, A100) == pytest.approx(expected)
+    quarter = layer_matmul_time(dense, FUSED, A100) / 4
+    assert layer_matmul_time(mixed, FUSED, A100) == pytest.approx(
         quarter + 3 / 4 * expected
     )
 
@@ -138,24 +154,29 @@ def test_context_parallelism_leaves_a_rank_its_tokens_but_all_keys():
 
 def test_fused_causal_attention_by_hand():
     """Two products of 2 * 64 * 4096^2 * 128 FLOP, half of each behind the mask."""
-    flop = 2 * 2 * 64 * 4096**2 * 128 / 2
+    seconds = 2 * 2 * 64 * 4096**2 * 128 / 2 / (USUAL_ATTENTION * A100.best_product())
 
-    assert attention_time(LLAMA_70B, Plan(), A100) == pytest.approx(flop / rate())
+    assert attention_time(LLAMA_70B, Plan(), A100) == pytest.approx(seconds)
     eighth = attention_time(LLAMA_70B, Plan(tp=4, cp=2), A100)
-    assert eighth == pytest.approx(flop / 8 / rate())
+    assert eighth == pytest.approx(seconds / 8)
+    measured = replace(A100, attention=100e12)
+    seconds *= USUAL_ATTENTION * A100.best_product() / 100e12
+    assert attention_time(LLAMA_70B, Plan(), measured) == pytest.approx(seconds)
 
 
 def test_unfused_attention_computes_the_whole_square():
-    fused = attention_time(LLAMA_70B, Plan(), KEPT_WHOLE)
-    unfused = attention_time(LLAMA_70B, Plan(fused_attention=False), KEPT_WHOLE)
+    """Twice the FLOP, and tiles that are hardly filled."""
+    fused = attention_time(LLAMA_70B, FUSED, KEPT_WHOLE)
+    plan = replace(FUSED, fused_attention=False)
+    unfused = attention_time(LLAMA_70B, plan, KEPT_WHOLE)
 
-    assert unfused > 2 * fused
+    assert unfused > 2 * fused * USUAL_ATTENTION / SUSTAINED["fused"]
 
 
 def test_bytes_of_a_gpt_layers_small_kernels_by_hand():
     """8h norms, 14h residuals and masks; 4 * 3h of q, k, v and 4 * 4h of the middle."""
     tokens, h = 2048, 6144
-    plan = Plan(tp=8)
+    plan = replace(FUSED, tp=8)
 
     whole, cut = 8 * h + 14 * h, 12 * h + 16 * h
     assert elementwise_bytes(GPT_22B, plan) == tokens * (whole + cut / 8)
@@ -167,32 +188,118 @@ def test_bytes_of_a_llama_layers_small_kernels_by_hand():
     """20h without dropout; q, k, v read and written; gate and up read, one written."""
     values = 10 * 8192 + 2 * (8192 + 2 * 1024) + 3 * 28672
 
-    assert elementwise_bytes(LLAMA_70B, Plan()) == 4096 * 2 * values
+    assert elementwise_bytes(LLAMA_70B, FUSED) == 4096 * 2 * values
     sparse = replace(MIXTRAL, seq=4096, shared_experts=1)
     values = 10 * 4096 + 2 * 6144 + 3 * 3 * 14336
-    assert elementwise_bytes(sparse, Plan()) == 4096 * 2 * values
+    assert elementwise_bytes(sparse, FUSED) == 4096 * 2 * values
+
+
+def test_bytes_of_a_llama_layer_one_operation_at_a_time_by_hand():
+    """q, k, v copied three times, the output once; silu, then the product with up."""
+    values = 10 * 8192 + 6 * (8192 + 2 * 1024) + 2 * 8192 + (2 + 3) * 28672
+
+    assert elementwise_bytes(LLAMA_70B, Plan()) == 4096 * 2 * values
+    wide = Plan(precision=Precision(activations=4))
+    assert elementwise_bytes(LLAMA_70B, wide) == 4096 * 4 * values
 
 
 def test_bytes_of_the_scores_by_hand():
-    """Nine bytes a score with dropout, four without, none where attention is fused."""
+    """Nine bytes a score with dropout, four without, none where attention is fused.
+
+    In fp32 17 and 8: a mask has a byte whatever it masks.
+    """
     plan = Plan(tp=8, fused_attention=False)
 
     assert score_bytes(GPT_22B, plan) == 9 * 2048**2 * 64 / 8
     assert score_bytes(replace(GPT_22B, dropout=False), plan) == 4 * 2048**2 * 64 / 8
     assert score_bytes(GPT_22B, Plan(tp=8)) == 0
+    wide = replace(plan, precision=Precision(activations=4))
+    assert score_bytes(GPT_22B, wide) == 17 * 2048**2 * 64 / 8
 
 
-def test_the_loss_reads_and_writes_each_logit_a_few_times():
-    loss = logits_pass(LLAMA_70B, Plan(tp=8), A100)
+@pytest.mark.parametrize(
+    ("kernels", "size"),
+    [
+        ("fused", (2 + 4) + 4 + (4 + 4) + (4 + 4) + (4 + 2)),
+        ("eager", (2 + 4) + 4 + 8 + 8 + 4 + 8 + 8 + 8 + (4 + 2)),
+    ],
+)
+def test_the_loss_reads_and_writes_each_logit_a_few_times(kernels, size):
+    plan = Plan(tp=8, fused_kernels=kernels == "fused")
+    loss = logits_pass(LLAMA_70B, plan, A100)
 
-    assert LOSS_BYTES == (2 + 4) + 4 + (4 + 4) + (4 + 4) + (4 + 2)
-    assert loss.elementwise == pytest.approx(
-        memory_time(LOSS_BYTES * 4096 * 4000, A100)
-    )
-    assert loss.matmul == pytest.approx(3 * matmul_time(4096, 4000, 8192, A100))
-    part = logits_pass(LLAMA_70B, Plan(tp=8, cp=4), A100)
+    assert LOSS_BYTES[kernels] == size
+    assert loss.elementwise == pytest.approx(memory_time(size * 4096 * 4000, A100))
+    product = product_time(4096, 4000, 8192, A100, plan)
+    assert loss.matmul == pytest.approx(3 * product)
+    part = logits_pass(LLAMA_70B, replace(plan, cp=4), A100)
     assert part.elementwise == loss.elementwise / 4
-    assert part.matmul == pytest.approx(3 * matmul_time(1024, 4000, 8192, A100))
+    product = product_time(1024, 4000, 8192, A100, plan)
+    assert part.matmul == pytest.approx(3 * product)
+
+
+def test_arithmetic_sets_the_rate_and_the_width_of_a_product():
+    """TF32: half the rate, twice the bytes."""
+    card = replace(A100, tf32=125e12, fp32=15e12, product=250e12)
+    tf32 = replace(FUSED, precision=Precision(activations=4, arithmetic="tf32"))
+    fp32 = replace(FUSED, precision=Precision(activations=4, arithmetic="fp32"))
+
+    best = {plan: product_rate(card, plan) for plan in (FUSED, tf32, fp32)}
+    assert best[FUSED] == pytest.approx(SUSTAINED["fused"] * 250e12)
+    assert best[tf32] == pytest.approx(best[FUSED] / 2)
+    assert best[fp32] == pytest.approx(SUSTAINED["fused"] * 15e12)
+    thin = product_time(1, 8192, 8192, replace(card, tf32=1e18), tf32)
+    assert thin == pytest.approx(memory_time(4 * (8192 + 8192**2 + 8192), card))
+    with pytest.raises(
+        ValueError, match="'tf32' needs a rate that is not known of A100"
+    ):
+        product_rate(A100, tf32)
+
+
+def test_adding_up_gradients_reads_two_and_writes_one():
+    """Reads bf16, reads and writes fp32; nothing to add to, no whole sum, or fused."""
+    kept = Precision(gradients=4)
+    plan = Plan(dp=8, global_batch=32, precision=kept)
+
+    size = (2 + 4 + 4) * LLAMA_70B.params
+    assert accumulation_time(LLAMA_70B, plan, A100) == pytest.approx(
+        memory_time(size, A100)
+    )
+    sharded = accumulation_time(LLAMA_70B, replace(plan, zero_stage=2), A100)
+    assert sharded == pytest.approx(memory_time(size / 8, A100))
+    for nothing in ({"global_batch": 8}, {"fused_kernels": True}):
+        assert accumulation_time(LLAMA_70B, replace(plan, **nothing), A100) == 0
+
+
+def test_the_host_launches_a_layer_in_milliseconds():
+    """The sweep's floor: 4.5 ms whatever the layer holds, and none in a CUDA graph."""
+    sliced = Plan(tp=8, sequence_parallel=True)
+
+    assert host_time(sliced, 1) == pytest.approx(4.4e-3, rel=0.03)
+    assert host_time(Plan(), 10) == pytest.approx(10 * LAUNCHES["eager"] * LAUNCH)
+    again = host_time(replace(sliced, recompute="full"), 1)
+    assert again == pytest.approx(1.5 * host_time(sliced, 1))
+    assert host_time(replace(sliced, cuda_graphs=True), 1) == 0
+
+
+def test_the_slowest_stage_is_the_last_unless_another_has_many_more_layers():
+    plan = Plan(pp=4, global_batch=8)
+    even = slowest_stage(LLAMA_70B, plan, A100)
+    ends = slowest_stage(LLAMA_70B, replace(plan, stage_layers=(26, 26, 26, 2)), A100)
+
+    assert (even.layers, even.other_layers) == (20, 20)
+    assert even.logits.total > 0 == even.other_logits
+    assert (ends.layers, ends.other_layers) == (26, 18)
+    assert ends.logits.total == 0
+    assert ends.other_logits == pytest.approx(even.logits.total / 3)
+
+
+def test_a_fused_kernels_backward_computes_the_scores_again():
+    """Five products for the forward's two."""
+    forward = forward_pass(GPT_22B, Plan(tp=8), A100)
+
+    again = backward_pass(Plan(tp=8), forward).attention
+    assert again == pytest.approx(2.5 * forward.attention)
 
 
 def test_backward_is_twice_forward_and_what_is_recomputed():
@@ -218,7 +325,7 @@ def test_a_layer_forward_is_within_a_tenth_of_korthikanti_2022(
 ):
     """Table 4: one 22B layer, 8 A100s, micro-batch 4, with its two all-reduces."""
     plan = Plan(tp=8, micro_batch=4, global_batch=4, fused_attention=False,
-                sequence_parallel=sequence_parallel)  # fmt: skip
+                sequence_parallel=sequence_parallel, fused_kernels=True)  # fmt: skip
     two_all_reduces = 2 * 2 * 7 / 8 * GPT_22B.activation(4) / 235e9
 
     forward = forward_pass(GPT_22B, plan, A100).total / 48 + two_all_reduces
@@ -227,7 +334,8 @@ def test_a_layer_forward_is_within_a_tenth_of_korthikanti_2022(
 
 def test_recomputing_a_layers_core_costs_what_korthikanti_2022_measured():
     """Table 4: backward 13.2 ms instead of 11.9."""
-    plan = Plan(tp=8, micro_batch=4, global_batch=4, fused_attention=False)
+    plan = Plan(tp=8, micro_batch=4, global_batch=4, fused_attention=False,
+                fused_kernels=True)  # fmt: skip
     forward = forward_pass(GPT_22B, plan, A100)
 
     core = (forward.attention + forward.scores) / 48
@@ -284,7 +392,7 @@ def test_every_kernel_of_a_legal_plan_takes_some_time(case):
 
 
 def test_constants_are_fractions_and_tiles_no_faster_than_the_largest():
-    assert 0 < SUSTAINED < 1
+    assert 0 < SUSTAINED["eager"] < SUSTAINED["fused"] < 1
     assert all(0 < share <= 1 for *_, share in TILES)
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from commwall.memory import RESERVE, layer_activations, memory
+from commwall.memory import RESERVE, layer_activations, memory, stage_memory
 from commwall.plan import Plan, Precision
 from commwall.units import GIB
 from samples import A100, LLAMA_70B, MIXTRAL, gpt, models, planned, plans
@@ -15,6 +15,7 @@ from samples import A100, LLAMA_70B, MIXTRAL, gpt, models, planned, plans
 PARTS = ("weights", "gradients", "optimizer", "activations", "logits", "buffers")
 GPT_22B = gpt(48, 6144, 64, 2048)
 GPT_175B = gpt(96, 12288, 96, 2048)
+FUSED = Plan(fused_kernels=True)
 
 
 def in_sbh(model, plan):
@@ -108,7 +109,29 @@ def test_a_layer_of_llama_by_hand():
     """4 h of inputs; q and o 8192, k and v 1024; three times 28672; two bytes each."""
     values = 4 * 8192 + (2 * 8192 + 2 * 1024) + 3 * 28672
 
+    assert layer_activations(LLAMA_70B, FUSED) == 4096 * 2 * values
+
+
+def test_a_layer_of_llama_operation_by_operation():
+    """The activated half of SwiGLU too, and queries and keys before and after rotation.
+
+    A GPT neither gates nor rotates: the 34 sbh of Korthikanti 2022 either way.
+    """
+    values = 4 * 8192 + 3 * (8192 + 1024) + 4 * 28672
+
     assert layer_activations(LLAMA_70B, Plan()) == 4096 * 2 * values
+    assert layer_activations(GPT_22B, Plan()) == layer_activations(GPT_22B, FUSED)
+
+
+def test_gathered_inputs_may_stay_whole():
+    """Of attention and of the feed-forward block: seven more parts of eight, twice."""
+    parts = Plan(tp=8, sequence_parallel=True)
+    whole = replace(parts, keep_gathered=True)
+
+    more = layer_activations(LLAMA_70B, whole) - layer_activations(LLAMA_70B, parts)
+    assert more == 4096 * 2 * 2 * 8192 * 7 / 8
+    alone = Plan(keep_gathered=True)
+    assert layer_activations(LLAMA_70B, alone) == layer_activations(LLAMA_70B, Plan())
 
 
 def test_a_mixture_keeps_the_copies_that_went_to_its_experts():
@@ -116,19 +139,24 @@ def test_a_mixture_keeps_the_copies_that_went_to_its_experts():
     model = replace(MIXTRAL, seq=4096)
     values = (4 + 2) * 4096 + 2 * 128 * (32 + 8) + 3 * 2 * 14336
 
-    assert layer_activations(model, Plan()) == 4096 * 2 * values
+    assert layer_activations(model, FUSED) == 4096 * 2 * values
     shared = replace(model, shared_experts=1)
-    assert layer_activations(shared, Plan()) == 4096 * 2 * (values + 3 * 14336)
+    assert layer_activations(shared, FUSED) == 4096 * 2 * (values + 3 * 14336)
 
 
 def test_logits_by_hand():
-    """32000 words, 4096 tokens: 2 bytes of logits and 4 of softmax, cut eight ways."""
-    assert memory(LLAMA_70B, Plan(tp=8)).logits == 4096 * 32000 / 8 * 6
+    """32000 words, 4096 tokens: 2 bytes of logits and 4 of softmax, cut eight ways.
+
+    Without a fused loss, two gradients of 4 bytes more.
+    """
+    fused = replace(FUSED, tp=8)
+    assert memory(LLAMA_70B, fused).logits == 4096 * 32000 / 8 * 6
+    assert memory(LLAMA_70B, Plan(tp=8)).logits == 4096 * 32000 / 8 * (6 + 8)
 
 
 def test_gpipe_keeps_the_logits_of_every_micro_batch_and_1f1b_of_one():
     small = replace(LLAMA_70B, layers=8, hidden=1024, ffn=1024)
-    plan = Plan(pp=2, global_batch=32)
+    plan = replace(FUSED, pp=2, global_batch=32)
 
     one = memory(small, replace(plan, schedule="1f1b"))
     every = memory(small, replace(plan, schedule="gpipe"))
@@ -150,13 +178,42 @@ def test_the_fuller_end_counts_the_first_where_micro_batches_wait():
 def test_the_fuller_end_counts_the_last_where_there_are_many_words():
     """One micro-batch in flight there: ten inputs of layers, one of them recomputed."""
     model = replace(LLAMA_70B, vocab=4_000_000)
-    plan = Plan(tp=8, pp=8, global_batch=64, recompute="full")
+    plan = replace(FUSED, tp=8, pp=8, global_batch=64, recompute="full")
     kept = memory(model, plan)
 
     assert kept.logits == 4096 * 4_000_000 / 8 * 6
     nine_inputs = 9 * 4096 * 8192 * 2
     expected = nine_inputs + layer_activations(model, plan)
     assert kept.activations == pytest.approx(expected)
+
+
+def test_unequal_stages_are_tried_one_by_one():
+    """Forty layers with 3 micro-batches in flight hold more than either end."""
+    plan = Plan(tp=8, pp=4, global_batch=64, stage_layers=(15, 40, 15, 10))
+    kept = [stage_memory(LLAMA_70B, plan, stage) for stage in range(4)]
+
+    assert memory(LLAMA_70B, plan) == kept[1]
+    assert kept[1].activations == 3 * 40 * layer_activations(LLAMA_70B, plan)
+    assert kept[0].activations == 4 * 15 * layer_activations(LLAMA_70B, plan)
+    assert [stage.logits > 0 for stage in kept] == [False, False, False, True]
+    with pytest.raises(ValueError, match="stage=4 must be below pp=4"):
+        stage_memory(LLAMA_70B, plan, 4)
+
+
+def test_a_stage_without_layers_keeps_its_logits_only():
+    plan = Plan(pp=2, stage_layers=(80, 0), recompute="full")
+    last = stage_memory(LLAMA_70B, plan, 1)
+
+    assert last.activations == 0
+    assert last.weights == 2 * (LLAMA_70B.head_params + LLAMA_70B.norm_params)
+
+
+@pytest.mark.parametrize("recompute", ["none", "full"])
+def test_equal_stages_may_be_spelled_out(recompute):
+    plan = Plan(pp=4, tp=8, global_batch=64, recompute=recompute)
+
+    same = replace(plan, stage_layers=(20, 20, 20, 20))
+    assert memory(LLAMA_70B, same) == memory(LLAMA_70B, plan)
 
 
 def test_context_parallelism_divides_activations_and_logits():

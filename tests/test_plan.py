@@ -195,3 +195,29 @@ def test_a_what_if_is_a_replacement_and_is_checked_again():
         replace(POD, dp=3)
     with pytest.raises(FrozenInstanceError):
         POD.tp = 8
+
+
+def test_unequal_stages_sum_to_the_layers_and_need_no_division():
+    plan = Plan(pp=3, stage_layers=(30, 30, 20))
+
+    plan.check(LLAMA_70B)
+    assert [plan.layers_on(LLAMA_70B, stage) for stage in range(3)] == [30, 30, 20]
+    assert plan.most_layers(LLAMA_70B) == 30
+    assert Plan(pp=4).most_layers(LLAMA_70B) == Plan(pp=4).layers_on(LLAMA_70B, 3) == 20
+    with pytest.raises(ValueError, match="must sum to layers=80, not 60"):
+        Plan(pp=2, stage_layers=(30, 30)).check(LLAMA_70B)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"stage_layers": (40, 40)},
+        {"pp": 2, "stage_layers": (40, 40), "vpp": 2, "global_batch": 2},
+        {"pp": 2, "stage_layers": [40, 40]},
+        {"pp": 2, "stage_layers": (81, -1)},
+        {"pp": 2, "stage_layers": (40.0, 40.0)},
+    ],
+)
+def test_stages_that_cannot_be_are_refused(fields):
+    with pytest.raises(ValueError, match="stage_layers"):
+        Plan(**fields)

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 from pybtex.database import parse_file
 
-from commwall import catalog
 from commwall.published import (
     h100_out_of_memory,
     h100_sweep,
@@ -17,7 +16,6 @@ from commwall.published import (
     nanotron_stages,
     runs,
 )
-from commwall.published.tables import read
 
 ROOT = Path(__file__).resolve().parents[1]
 KEYS = set(parse_file(str(ROOT / "book" / "references.bib")).entries)
@@ -161,29 +159,32 @@ def test_bridged_and_bridgeless_boxes_stand_side_by_side():
 def test_two_3090s_without_their_bridge_lose_82_ms_a_step():
     """200 steps of GPT-2 small in huggingface/transformers#9371."""
     with_bridge, without = (
-        float(row["step_seconds"])
-        for row in read("runs")
-        if row["where"].startswith("2x RTX 3090, block 128, ")
-        and row["label"] == "GPT-2 small"
-        and row["gpus"] == "2"
+        run.step_seconds
+        for run in runs("RTX 3090", source="9371")
+        if run.model.name == "GPT-2 small" and run.plan.dp == 2
     )
 
     assert without - with_bridge == pytest.approx(0.0824, abs=1e-4)
 
 
-def test_each_run_names_an_arithmetic_that_its_card_has_a_rate_for():
-    pairs = {(row["gpu"], row["arithmetic"]) for row in read("runs")}
+def test_layers_that_do_not_divide_are_dealt_as_the_software_deals_them():
+    """nanotron: 28 on 8 stages; DeepSpeed and zero bubble: the ends have one fewer."""
+    uneven = [run for run in (*h100_sweep(), *runs()) if run.plan.stage_layers]
 
-    for gpu, arithmetic in pairs:
-        assert catalog.data_sheet("gpu", gpu)[f"{arithmetic}_tflop_per_s"], gpu
+    assert uneven
+    assert all(sum(run.plan.stage_layers) == run.model.layers for run in uneven)
+    assert all(len(run.plan.stage_layers) == run.plan.pp for run in uneven)
+    assert {run.plan.stage_layers for run in runs(source="qi2024")} == {
+        (2, 3, 3, 3, 3, 3, 3, 2), (3, 4, 4, 4, 4, 4, 4, 3),
+    }  # fmt: skip
 
 
-def test_padding_rounds_up_to_the_fullest_stage_and_keeps_the_true_layers():
-    """28 layers on 8 stages: 4 on the fullest, 32 in all."""
-    padded = [run for run in h100_sweep() if run.padded]
+def test_the_sweep_has_the_stages_of_nanotron():
+    """28 layers on 8 stages, and a vocabulary of 3.6 layers: the last has few."""
+    run = next(r for r in h100_sweep() if (r.model.layers, r.plan.pp) == (28, 8))
 
-    assert {run.layers for run in padded} == {28}
-    assert {run.model.layers for run in padded} == {32}
+    assert run.plan.stage_layers == nanotron_stages(run.model, 8)
+    assert run.plan.most_layers(run.model) == 4
 
 
 def test_nanotron_sends_fewer_bytes_of_a_gradient_than_it_keeps():

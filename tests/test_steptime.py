@@ -1,7 +1,7 @@
 """A step's seconds: by hand, against published runs, and by what physics forbids."""
 
 from dataclasses import replace
-from math import inf, isfinite
+from math import ceil, inf, isfinite
 
 import pytest
 from hypothesis import given
@@ -9,7 +9,13 @@ from hypothesis import strategies as st
 
 from commwall.collectives import all_reduce_time, reduce_scatter_time, send_time
 from commwall.kernels import memory_time
-from commwall.passes import backward_pass, forward_pass, logits_pass
+from commwall.passes import (
+    accumulation_time,
+    backward_pass,
+    forward_pass,
+    host_time,
+    logits_pass,
+)
 from commwall.pipeline import bubble_overhead
 from commwall.plan import AXES, Overlap, Plan, Precision
 from commwall.steptime import step_time
@@ -17,7 +23,8 @@ from commwall.volumes import volumes
 from samples import A100, LLAMA_70B, MIXTRAL, NIC, NVLINK, cluster, faster, gpt, runs
 
 NOTHING_HIDDEN = Overlap(dp=False, zero3=False, cp=False, tp=False, pp=False)
-MEGATRON = {"fused_attention": False, "scatter_gather": True}
+MEGATRON = {"fused_attention": False, "fused_kernels": True, "scatter_gather": True}
+BUCKET = 25 * 2**20
 
 
 def with_links(machine, change):
@@ -52,28 +59,59 @@ def seconds_of(step):
 
 def test_one_gpu_computes_and_updates_and_does_nothing_else():
     model = gpt(24, 2304, 24, 2048)
-    step = step_time(model, Plan(global_batch=2), cluster(1))
-    forward = forward_pass(model, Plan(global_batch=2), A100)
-    passes = forward.total + backward_pass(Plan(), forward).total
+    plan = Plan(global_batch=2)
+    step = step_time(model, plan, cluster(1))
+    forward = forward_pass(model, plan, A100)
+    passes = forward.total + backward_pass(plan, forward).total
 
-    logits = logits_pass(model, Plan(), A100).total
-    assert step.compute == pytest.approx(2 * (passes + logits))
-    read_and_written = (2 + 24 + 2) * model.params
-    assert step.optimizer == pytest.approx(memory_time(read_and_written, A100))
+    ends = logits_pass(model, plan, A100).total + accumulation_time(model, plan, A100)
+    assert step.launch == 0
+    assert step.compute == pytest.approx(2 * (passes + ends))
+    adam = 14 * 4 + 4 * 4 + 2 * 2 + 2 + 4  # moments, master, gradient, weight from it
+    assert step.optimizer == pytest.approx(memory_time(adam * model.params, A100))
+    fused = step_time(model, replace(plan, fused_kernels=True), cluster(1))
+    once = 2 + 2 * 12 + 2
+    assert fused.optimizer == pytest.approx(memory_time(once * model.params, A100))
     assert step.bubble == sum(step.exposed.values()) == sum(step.hidden.values()) == 0
 
 
 def test_a_sharded_optimizer_updates_a_shard():
     """28 bytes a parameter read or written; two copies of each expert on 16 ranks."""
-    plan = Plan(dp=8, global_batch=8, zero_stage=1)
+    plan = Plan(fused_kernels=True, dp=8, global_batch=8, zero_stage=1)
     step = step_time(LLAMA_70B, plan, cluster(8))
     assert step.optimizer == pytest.approx(memory_time(28 * LLAMA_70B.params / 8, A100))
 
-    plan = Plan(ep=8, dp=16, global_batch=16, zero_stage=1)
+    plan = Plan(fused_kernels=True, ep=8, dp=16, global_batch=16, zero_stage=1)
     routed = 32 * MIXTRAL.expert_params
     shard = (MIXTRAL.params - routed) / 16 + routed / 8 / 2
     step = step_time(MIXTRAL, plan, cluster(16))
     assert step.optimizer == pytest.approx(memory_time(28 * shard, A100))
+
+
+def test_a_model_of_small_layers_waits_for_the_host():
+    """A layer of 1 ms is launched in 2; a CUDA graph, or more tokens, end the wait."""
+    model, plan = gpt(12, 768, 12, 512, vocab=1), Plan(global_batch=4)
+    step = step_time(model, plan, cluster(1))
+
+    assert step.compute == pytest.approx(
+        4 * (host_time(plan, 12) + accumulation_time(model, plan, A100)), rel=0.01
+    )
+    assert 0 < step.launch < step.compute
+    for quick in ({"cuda_graphs": True}, {"micro_batch": 32, "global_batch": 32}):
+        assert step_time(model, replace(plan, **quick), cluster(1)).launch == 0
+
+
+def test_unequal_stages_wait_for_the_one_with_most_layers():
+    """Two stages of 60 and 20 layers, no logits: the second fills and drains once."""
+    model = replace(LLAMA_70B, vocab=1)
+    plan = Plan(pp=2, global_batch=4, stage_layers=(60, 20))
+    layer = forward_pass(model, Plan(pp=80, global_batch=4), A100)
+    layer = layer.total + backward_pass(Plan(), layer).total
+
+    step = step_time(model, plan, cluster(2))
+    adding = 4 * accumulation_time(model, plan, A100)
+    assert step.compute - adding == pytest.approx(4 * 60 * layer, rel=1e-3)
+    assert step.bubble == pytest.approx(20 * layer, rel=1e-3)
 
 
 def test_tensor_parallel_traffic_by_hand():
@@ -96,7 +134,7 @@ def test_tensor_parallelism_falls_off_a_cliff_where_it_leaves_the_node():
 
 
 def test_data_parallel_traffic_by_hand():
-    """Eight replicas of 12 layers of 70B on NVLink, nothing hidden: one all-reduce."""
+    """Eight replicas of 12 layers of 70B on NVLink: one all-reduce, or bucket wise."""
     model = replace(LLAMA_70B, layers=12)
     plan = Plan(dp=8, global_batch=8, overlap=NOTHING_HIDDEN)
     expected = all_reduce_time(2 * model.params, 8, NVLINK)
@@ -104,8 +142,28 @@ def test_data_parallel_traffic_by_hand():
     step = step_time(model, plan, cluster(8))
     assert step.exposed["dp"] == pytest.approx(expected)
     hidden = step_time(model, replace(plan, overlap=Overlap()), cluster(8))
+    buckets = ceil(2 * model.params / BUCKET)
+    expected = buckets * all_reduce_time(2 * model.params / buckets, 8, NVLINK)
     assert hidden.exposed["dp"] == pytest.approx(expected / 12)  # one layer's
     assert hidden.hidden["dp"] == pytest.approx(expected * 11 / 12)
+
+
+def test_an_all_reduce_between_nodes_takes_the_faster_of_ring_and_tree():
+    """128 ranks: 254 hops for each bucket in a ring, 14 in a tree."""
+    model, plan = replace(LLAMA_70B, layers=12), Plan(dp=128, global_batch=128)
+    machine = cluster(128)
+    buckets = ceil(2 * model.params / BUCKET)
+    ring, tree = (
+        buckets
+        * all_reduce_time(
+            2 * model.params / buckets, 128, machine.link_across(128), algorithm
+        )
+        for algorithm in ("ring", "tree")
+    )
+
+    step = step_time(model, plan, machine)
+    assert tree < ring
+    assert step.exposed["dp"] + step.hidden["dp"] == pytest.approx(tree)
 
 
 def test_sync_that_is_longer_than_the_backward_pass_is_not_hidden():
@@ -119,10 +177,24 @@ def test_sync_that_is_longer_than_the_backward_pass_is_not_hidden():
     assert step.exposed["dp"] > step.compute
 
 
+def test_sync_through_the_hosts_memory_hides_nothing_unless_asked():
+    """Two 3090s lost as much with four times the work to hide it behind."""
+    model = replace(LLAMA_70B, layers=12)
+    host = cluster(8, inside=replace(NVLINK, through_host=True))
+    for stage in (0, 3):
+        plan = Plan(dp=8, global_batch=8, zero_stage=stage)
+        step = step_time(model, plan, host)
+        assert step.hidden["dp"] == 0 < step.exposed["dp"]
+        asked = replace(plan, overlap=Overlap(host=True))
+        direct = step_time(model, plan, cluster(8))
+        assert step_time(model, asked, host).hidden == direct.hidden
+
+
 def test_weights_that_zero_1_and_2_gather_hide_behind_nothing():
     """Stage 1 scatters once, stage 2 three times, behind that many backward passes."""
     model = replace(LLAMA_70B, layers=12)
-    half = reduce_scatter_time(2 * model.params, 8, NVLINK)
+    buckets = ceil(2 * model.params / BUCKET)
+    half = buckets * reduce_scatter_time(2 * model.params / buckets, 8, NVLINK)
     for stage, rounds in ((1, 1), (2, 3)):
         plan = Plan(dp=8, global_batch=24, zero_stage=stage)
         step = step_time(model, plan, cluster(8))
@@ -153,7 +225,8 @@ def test_zero_3_hides_a_gather_behind_each_pass_and_the_scatter_behind_backward(
 
     assert step_time(model, plan, slow).hidden["dp"] == pytest.approx(passes)
     fast = step_time(model, plan, cluster(16))
-    each = 3 * reduce_scatter_time(2 * model.params, 16, cluster(16).link_across(16))
+    layer = 2 * model.params / 12
+    each = 36 * reduce_scatter_time(layer, 16, cluster(16).link_across(16))
     assert fast.exposed["dp"] == pytest.approx(3 * each / 12)
     assert fast.hidden["dp"] == pytest.approx(3 * each * 11 / 12)
 
@@ -163,7 +236,7 @@ def test_zero_3_can_hide_its_scatter_or_its_gathers_alone(hides, shares):
     model = replace(LLAMA_70B, layers=12)
     overlap = replace(NOTHING_HIDDEN, **{hides: True})
     plan = Plan(dp=8, global_batch=8, zero_stage=3, overlap=overlap)
-    each = reduce_scatter_time(2 * model.params, 8, NVLINK)
+    each = 12 * reduce_scatter_time(2 * model.params / 12, 8, NVLINK)
 
     step = step_time(model, plan, cluster(8))
     assert step.hidden["dp"] == pytest.approx(shares * each * 11 / 12)
@@ -198,14 +271,15 @@ def test_the_bubble_is_the_overhead_of_the_formula():
     """No slower last stage, no tensor parallelism: (p - 1) / m of a stage's time."""
     model = replace(LLAMA_70B, vocab=1)
     for pp, m in ((2, 4), (8, 16), (8, 8)):
-        step = step_time(model, Plan(pp=pp, global_batch=m), cluster(pp))
-        logits = logits_pass(model, Plan(), A100).total
+        plan = Plan(pp=pp, global_batch=m, fused_kernels=True)
+        step = step_time(model, plan, cluster(pp))
+        logits = logits_pass(model, plan, A100).total
         expected = bubble_overhead(pp, m) * (step.compute - m * logits)
         assert step.bubble == pytest.approx(expected)
 
 
 def test_tensor_parallel_traffic_stretches_the_bubble():
-    plan = Plan(tp=4, pp=2, global_batch=4)
+    plan = Plan(tp=4, pp=2, global_batch=4, fused_kernels=True)
     step = step_time(LLAMA_70B, plan, cluster(8))
     logits = 4 * logits_pass(LLAMA_70B, plan, A100).total
 
@@ -305,8 +379,10 @@ def test_parts_are_finite_none_is_negative_and_they_sum_to_the_total(run):
     parts = seconds_of(step)
     assert all(isfinite(seconds) and seconds >= 0 for seconds in parts.values())
     assert sum(parts.values()) == pytest.approx(step.total)
-    assert step.matmul + step.elementwise == pytest.approx(step.compute)
+    kernels = step.matmul + step.elementwise
+    assert kernels + step.launch == pytest.approx(step.compute)
     assert step.matmul > 0 < step.elementwise
+    assert step.launch >= 0
     assert all(isfinite(hidden) and hidden >= 0 for hidden in step.hidden.values())
 
 
@@ -354,7 +430,7 @@ def test_more_bandwidth_on_one_tier_never_slows_a_step(run, factor, tier):
 @given(run=runs(), factor=st.floats(1, 100))
 def test_a_better_gpu_never_slows_a_step_that_hides_nothing(run, factor):
     model, plan, machine = run
-    plan = replace(plan, overlap=NOTHING_HIDDEN)
+    plan = replace(plan, overlap=NOTHING_HIDDEN, cuda_graphs=True)
     before = step_time(model, plan, machine).total * (1 + 1e-12)
 
     gpu = machine.gpu
@@ -366,9 +442,10 @@ def test_a_better_gpu_never_slows_a_step_that_hides_nothing(run, factor):
 
 @given(run=runs())
 def test_hiding_traffic_never_slows_a_step(run):
-    model, plan, machine = run
+    model, plan, run_on = run
+    machine = with_links(run_on, lambda link: replace(link, latency=0))  # buckets
     open_ = step_time(model, replace(plan, overlap=NOTHING_HIDDEN), machine).total
-    for axis in ("dp", "zero3", "cp", "tp"):
+    for axis in ("dp", "zero3", "cp", "tp", "host"):
         hiding = replace(NOTHING_HIDDEN, **{axis: True})
         step = step_time(model, replace(plan, overlap=hiding), machine)
         assert step.total <= open_ * (1 + 1e-12)
@@ -378,6 +455,7 @@ def test_hiding_traffic_never_slows_a_step(run):
 def test_a_machine_with_a_faster_clock_takes_the_same_step_in_less_time(run, clock):
     """The dimension check of seconds: all rates times k, all latencies over k."""
     model, plan, machine = run
+    plan = replace(plan, cuda_graphs=True)  # the host's own time does not change
     before = step_time(model, plan, machine)
     after = step_time(model, plan, with_clock(machine, clock))
 
@@ -388,8 +466,10 @@ def test_a_machine_with_a_faster_clock_takes_the_same_step_in_less_time(run, clo
 
 @given(run=runs(), scale=st.floats(0.01, 100))
 def test_seconds_of_traffic_do_not_depend_on_the_unit_bytes_are_counted_in(run, scale):
-    """Every value sent and every link times k; kernels keep their two bytes a value."""
+    """Every value sent, every link and every memory times k, and as many buckets."""
     model, plan, machine = run
+    machine = with_links(machine, lambda link: replace(link, latency=0))
+    plan = replace(plan, overlap=NOTHING_HIDDEN)  # kernels of wider values hide more
     fields = ("weights", "gradients", "master", "moments", "activations")
     sizes = {field: scale * getattr(plan.precision, field) for field in fields}
     wider = replace(plan, precision=Precision(**sizes))
@@ -431,8 +511,9 @@ def test_more_micro_batches_take_longer_and_use_the_machine_better(run, times):
 @given(run=runs())
 def test_recomputing_takes_time_and_does_no_more_for_the_model(run):
     model, plan, machine = run
+    launched = replace(plan, overlap=NOTHING_HIDDEN, cuda_graphs=True)
     none, selective, full = (
-        step_time(model, replace(plan, recompute=how, overlap=NOTHING_HIDDEN), machine)
+        step_time(model, replace(launched, recompute=how), machine)
         for how in ("none", "selective", "full")
     )
 

@@ -314,5 +314,6 @@ def test_activations_that_a_block_keeps_by_counting():
     kept = [norm1[0], norm2[0], *first, *second]
     counted = sum(array.nbytes for array in kept) - sigmoid.nbytes
 
-    plan = Plan(micro_batch=2, global_batch=2, precision=FLOAT64, fused_attention=False)
+    plan = Plan(micro_batch=2, global_batch=2, precision=FLOAT64,
+                fused_attention=False, fused_kernels=True)  # fmt: skip
     assert layer_activations(MODEL, plan) == counted

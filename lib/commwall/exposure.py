@@ -15,7 +15,7 @@ from commwall.collectives import (
 )
 from commwall.hardware import Cluster
 from commwall.model import Model
-from commwall.passes import Pass
+from commwall.passes import Stage
 from commwall.pipeline import critical_sends
 from commwall.plan import AXES, Plan
 from commwall.units import Seconds
@@ -33,23 +33,36 @@ _TIMES = {
 
 
 def traffic_time(record: Traffic, plan: Plan, cluster: Cluster) -> Seconds:
-    """Seconds of one step's calls, on the link that the axis meets."""
+    """Seconds of one step's calls, on the link that the axis meets.
+
+    Between nodes an all-reduce takes the faster of ring and tree, as NCCL does.
+    """
     span = plan.span(record.axis)
     if record.op in ("send", "all_to_all"):
         link = cluster.link_alone(span)
     else:
         link = cluster.link_across(span, stride=span // record.ranks)
-    return record.calls * _TIMES[record.op](record.payload, record.ranks, link)
+    each = _TIMES[record.op](record.payload, record.ranks, link)
+    if record.op == "all_reduce" and span > cluster.gpus_per_node:
+        tree = all_reduce_time(record.payload, record.ranks, link, "tree")
+        each = min(each, tree)
+    return record.calls * each
 
 
 def exposed_and_hidden(
-    model: Model, plan: Plan, cluster: Cluster, forward: Pass, backward: Pass
+    model: Model, plan: Plan, cluster: Cluster, stage: Stage
 ) -> tuple[dict[str, Seconds], dict[str, Seconds]]:
-    """What of each axis's traffic lengthens the step, and what hides."""
+    """What of each axis's traffic lengthens the step, and what hides.
+
+    Traffic inside the layers is that of the stage's own.
+    """
+    forward, backward = stage.forward, stage.backward
+    own = stage.layers / plan.most_layers(model)
     spent = {each: traffic_time(each, plan, cluster) for each in traffic(model, plan)}
     m = plan.micro_batches
     total, exposed = dict.fromkeys(AXES, 0.0), dict.fromkeys(AXES, 0.0)
     for record, seconds in spent.items():
+        seconds *= own if record.axis in ("tp", "cp", "ep") else 1
         total[record.axis] += seconds
         if record.axis == "pp":
             exposed["pp"] += seconds * _waiting_sends(plan) / record.calls
@@ -60,7 +73,7 @@ def exposed_and_hidden(
     if plan.overlap.cp and plan.context == "ring":
         attention = forward.attention + backward.attention
         exposed["cp"] = max(0.0, total["cp"] - m * attention)
-    exposed["dp"] = _exposed_sync(spent, plan, model, forward, backward)
+    exposed["dp"] = _exposed_sync(spent, plan, cluster, model, stage)
     hidden = {axis: max(0.0, total[axis] - exposed[axis]) for axis in AXES}
     return exposed, hidden
 
@@ -72,12 +85,17 @@ def _waiting_sends(plan: Plan) -> int:
     return critical_sends(plan.schedule, plan.pp, plan.micro_batches, plan.vpp)
 
 
+def _clear_of_host(plan: Plan, cluster: Cluster) -> bool:
+    """Whether gradients go from GPU to GPU without crossing the host's memory."""
+    return not cluster.link_across(plan.span("dp"), plan.stride("dp")).through_host
+
+
 def _exposed_sync(
     spent: Mapping[Traffic, Seconds],
     plan: Plan,
+    cluster: Cluster,
     model: Model,
-    forward: Pass,
-    backward: Pass,
+    stage: Stage,
 ) -> Seconds:
     r"""What of gradient sync and ZeRO's gathers no compute can hide.
 
@@ -85,8 +103,12 @@ def _exposed_sync(
     layer's share always shows. ZeRO-3 gathers one layer ahead: half behind the forward
     pass, half behind the backward pass, which then hides both. The weights that ZeRO-1
     and 2 gather after the optimizer hide behind nothing. li2020ddp, zhao2023fsdp.
+    Neither does what bounces through host memory: on the boxes that people measured, a
+    second card costs at least its whole traffic (see the page on published runs).
     """
-    m = plan.micro_batches
+    m, forward, backward = plan.micro_batches, stage.forward, stage.backward
+    if not (plan.overlap.host or _clear_of_host(plan, cluster)):
+        return sum(s for r, s in spent.items() if r.axis == "dp")
     rounds = m if plan.zero_stage >= 2 else 1
     shows = plan.pp / model.layers
     sync = sum(s for r, s in spent.items() if r.axis == "dp" and r.op != "all_gather")

@@ -7,10 +7,26 @@ inside a node (see `topology`), link failures, and other jobs on the same networ
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
 
-from commwall.rules import flag, instance, multiple, nonnegative, positive, whole
+from commwall.rules import (
+    choice,
+    flag,
+    instance,
+    multiple,
+    nonnegative,
+    positive,
+    whole,
+)
 from commwall.units import Bytes, BytesPerSecond, FlopPerSecond, Seconds, Watts
 
-__all__ = ["GPU", "Cluster", "Link", "Tier"]
+USUAL_PRODUCT = 0.86
+"""Best measured product over the peak, where nobody's measurement was found: that of
+an A100 SXM. Cards that run into their power limit reach less."""
+
+USUAL_ATTENTION = 0.6
+"""Rate of a fused attention kernel over that of the best product, where nobody's
+measurement was found: FlashAttention-2 on an A100, forward and backward. dao2024."""
+
+__all__ = ["GPU", "USUAL_ATTENTION", "USUAL_PRODUCT", "Cluster", "Link", "Tier"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -56,6 +72,10 @@ class GPU:
     compute: FlopPerSecond  # dense bf16 (fp16 where there is none), fp32 accumulation
     memory_bandwidth: BytesPerSecond
     source: str
+    product: FlopPerSecond | None = None  # best bf16 product measured; None: unknown
+    attention: FlopPerSecond | None = None  # measured of a fused kernel, both passes
+    tf32: FlopPerSecond | None = None  # best product of tensor cores on fp32 values
+    fp32: FlopPerSecond | None = None  # and without tensor cores
     sms: int = 108  # multiprocessors: how many tiles of a matmul run at once
     tdp: Watts = 0.0  # 0: unknown
     p2p: bool = True  # does the stock driver let PCIe peers talk directly?
@@ -69,10 +89,30 @@ class GPU:
         for field in ("memory", "memory_bandwidth"):
             positive(f"{field} of {self.name}", getattr(self, field), infinite=True)
         positive(f"compute of {self.name}", self.compute)
+        for field in ("product", "attention", "tf32", "fp32"):
+            if getattr(self, field) is not None:
+                positive(f"{field} of {self.name}", getattr(self, field))
         for field in ("p2p", "geforce"):
             flag(f"{field} of {self.name}", getattr(self, field))
         whole(f"sms of {self.name}", self.sms)
         nonnegative(f"tdp of {self.name}", self.tdp)
+
+    def best_product(self, arithmetic: str = "bf16") -> FlopPerSecond:
+        """FLOP/s of the best large product: as measured, else `USUAL_PRODUCT`."""
+        if choice("arithmetic", arithmetic, ("bf16", "tf32", "fp32")) == "bf16":
+            return self.product or USUAL_PRODUCT * self.compute
+        best = getattr(self, arithmetic)
+        if best is None:
+            raise ValueError(
+                f"arithmetic={arithmetic!r} needs a rate that is not known of "
+                f"{self.name}; nearest legal value: 'bf16'"
+            )
+        return best
+
+    @property
+    def fused_attention(self) -> FlopPerSecond:
+        """FLOP/s of fused attention: as measured, else `USUAL_ATTENTION`."""
+        return self.attention or USUAL_ATTENTION * self.best_product()
 
 
 @dataclass(frozen=True, slots=True)

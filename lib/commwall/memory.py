@@ -11,10 +11,11 @@ from commwall.hardware import GPU
 from commwall.model import Model
 from commwall.pipeline import in_flight
 from commwall.plan import Plan
+from commwall.rules import whole
 from commwall.units import GIB, Bytes
 from commwall.volumes import held_params
 
-__all__ = ["RESERVE", "Memory", "memory"]
+__all__ = ["RESERVE", "Memory", "layer_activations", "memory", "stage_memory"]
 
 RESERVE: Bytes = 2 * GIB
 """Kept back on every GPU: CUDA context, NCCL buffers, fragmentation. See the
@@ -44,7 +45,7 @@ class Memory:
 
 
 def memory(model: Model, plan: Plan) -> Memory:
-    """Bytes on the worst GPU: the fuller of the first and the last stage.
+    """Bytes on the worst GPU: the fullest stage, of equal ones the first or the last.
 
     The first stage holds the embedding and the most micro-batches in flight; the
     last holds the output projection and the logits.
@@ -56,14 +57,27 @@ def memory(model: Model, plan: Plan) -> Memory:
     1104
     """
     plan.check(model)
+    layer = layer_activations(model, plan)
     if plan.pp == 1:
-        return _stage(model, plan, "first", logits=True)
-    first = _stage(model, plan, "first", logits=False)
-    last = _stage(model, plan, "last", logits=True)
-    return max(first, last, key=lambda stage: stage.total)
+        return _stage(model, plan, 0, layer)
+    equal = plan.stage_layers is None
+    stages = (0, plan.pp - 1) if equal else range(plan.pp)
+    kept = [_stage(model, plan, stage, layer) for stage in stages]
+    return max(kept, key=lambda stage: stage.total)
 
 
-def _stage(model: Model, plan: Plan, stage: str, *, logits: bool) -> Memory:
+def stage_memory(model: Model, plan: Plan, stage: int) -> Memory:
+    """Bytes on a GPU of one pipeline stage, counted from 0."""
+    plan.check(model)
+    if whole("stage", stage, 0) >= plan.pp:
+        raise ValueError(
+            f"stage={stage} must be below pp={plan.pp}; "
+            f"nearest legal value: {plan.pp - 1}"
+        )
+    return _stage(model, plan, stage, layer_activations(model, plan))
+
+
+def _stage(model: Model, plan: Plan, stage: int, layer: Bytes) -> Memory:
     shared, routed = held_params(model, plan, stage)
     held = shared + routed
     shard = shared / plan.replicas + routed * plan.ep / plan.replicas
@@ -73,8 +87,8 @@ def _stage(model: Model, plan: Plan, stage: str, *, logits: bool) -> Memory:
         weights=precision.weights * (shard if sharded == 3 else held),
         gradients=precision.gradients * (shard if sharded >= 2 else held),
         optimizer=precision.optimizer * (shard if sharded >= 1 else held),
-        activations=_activations(model, plan, stage),
-        logits=_logits(model, plan) if logits else 0.0,
+        activations=_activations(model, plan, stage, layer),
+        logits=_logits(model, plan) if stage == plan.pp - 1 else 0.0,
         buffers=_buffers(model, plan),
     )
 
@@ -90,53 +104,66 @@ def layer_activations(model: Model, plan: Plan) -> Bytes:
     parallelism, and all of it divided by $t$ with sequence parallelism.
     korthikanti2022. Fused attention does not keep the $s \times s$ scores; without it
     they add $5 a s^2 b$.
+
+    Operation by operation, PyTorch keeps SwiGLU's two halves, the activated one and
+    the product: four times the middle. Rotated queries and keys are copies beside the
+    merged product, which its slice of values keeps alive. With `keep_gathered` the
+    inputs of attention and of the feed-forward block stay whole on every rank.
     """
     tokens = plan.micro_batch * model.seq / plan.cp
     width = plan.precision.activations
     copies = model.top_k * model.moe_layers / model.layers
-    whole = ((4 + copies) * width + (2 if model.dropout else 0)) * model.hidden
-    divided = width * _attention_values(model) + width * _mlp_values(model)
+    inputs = ((4 + copies) * width + (2 if model.dropout else 0)) * model.hidden
+    divided = width * (_attention_values(model, plan) + _mlp_values(model, plan))
     spread = plan.tp if plan.sequence_parallel else 1
-    kept = tokens * (whole / spread + divided / plan.tp)
+    kept = tokens * (inputs / spread + divided / plan.tp)
+    if plan.keep_gathered:
+        kept += tokens * 2 * width * model.hidden * (1 - 1 / spread)
     if plan.fused_attention or plan.recompute == "selective":
         return kept
     scores = model.heads / plan.tp * tokens * model.seq
     return kept + scores * (2 * width + 1 if model.dropout else width)
 
 
-def _attention_values(model: Model) -> float:
-    return 2 * model.head_dim * (model.heads + model.kv_heads)
+def _attention_values(model: Model, plan: Plan) -> float:
+    rotated = not (model.learned_positions or plan.fused_kernels)
+    return (3 if rotated else 2) * model.head_dim * (model.heads + model.kv_heads)
 
 
-def _mlp_values(model: Model) -> float:
+def _mlp_values(model: Model, plan: Plan) -> float:
     """Values kept of the feed-forward block's middle, per token, mean over layers."""
-    copies = 3 if model.gated_mlp else 2
+    copies = 2 + model.gated_mlp * (1 if plan.fused_kernels else 2)
     experts = model.top_k + model.shared_experts
     moe = model.moe_layers * experts * model.moe_ffn
     return copies * (model.dense_layers * model.ffn + moe) / model.layers
 
 
-def _activations(model: Model, plan: Plan, stage: str) -> Bytes:
-    index = plan.pp - 1 if stage == "last" else 0
-    held = in_flight(plan.schedule, plan.pp, plan.micro_batches, plan.vpp, index)
-    layers = model.layers / plan.pp
+def _activations(model: Model, plan: Plan, stage: int, layer: Bytes) -> Bytes:
+    held = in_flight(plan.schedule, plan.pp, plan.micro_batches, plan.vpp, stage)
+    layers = plan.layers_on(model, stage)
+    if layers == 0:
+        return 0.0
     if plan.recompute != "full":
-        return held * layers * layer_activations(model, plan)
+        return held * layers * layer
     tokens = plan.micro_batch * model.seq / plan.cp
     spread = plan.tp if plan.sequence_parallel else 1
     inputs = tokens * model.hidden * plan.precision.activations / spread
     others = held * layers - 1  # the layer being recomputed counts its own input
-    return others * inputs + layer_activations(model, plan)
+    return others * inputs + layer
 
 
 def _logits(model: Model, plan: Plan) -> Bytes:
     """Logits in 16 bits, and their softmax in fp32, of every micro-batch that waits.
 
     The last chunk of 1F1B turns back at once: one micro-batch, interleaved or not.
+    PyTorch's own loss, as it turns back, holds two gradients in fp32 more: of the
+    log-softmax, and of what went into it.
     """
     waiting = in_flight(plan.schedule, plan.pp, plan.micro_batches, stage=plan.pp - 1)
-    tokens = waiting * plan.micro_batch * model.seq / plan.cp
-    return tokens * model.vocab / plan.tp * (plan.precision.activations + 4)
+    tokens = plan.micro_batch * model.seq * model.scored / plan.cp
+    gradients = 0 if plan.fused_kernels else 8
+    each = waiting * (plan.precision.activations + 4) + gradients
+    return tokens * model.vocab / plan.tp * each
 
 
 def _buffers(model: Model, plan: Plan) -> Bytes:

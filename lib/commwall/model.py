@@ -7,7 +7,7 @@ vocabulary padding, which a framework may add (give the padded `vocab` if it doe
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 
-from commwall.rules import divides, flag, multiple, positive, whole
+from commwall.rules import divides, flag, multiple, nonnegative, positive, whole
 from commwall.units import Bytes, Flop
 
 __all__ = ["Model"]
@@ -50,6 +50,7 @@ class Model:
     qkv_bias: bool = False  # on the query, key and value matrices only (Qwen)
     learned_positions: bool = False
     dropout: bool = False  # masks are kept for the backward pass
+    scored: float = 1.0  # share of positions projected onto the vocabulary
     name: str = "unnamed"
     source: str = ""  # bibliography key
 
@@ -58,6 +59,10 @@ class Model:
             self._set(field, whole(field, getattr(self, field)))
         for field in _FLAGS:
             flag(field, getattr(self, field))
+        if nonnegative("scored", self.scored) > 1:
+            raise ValueError(
+                f"scored={self.scored!r} must be at most 1; nearest legal value: 1"
+            )
         multiple("heads", self.heads, f"kv_heads={self.kv_heads}", self.kv_heads)
         if not self._given("head_dim"):
             divides("heads", self.heads, "hidden", self.hidden)
@@ -177,14 +182,18 @@ class Model:
 
     @cached_property
     def matmul_params(self) -> int:
-        """Weights that multiply one token: no norm, no bias, no embedding look-up."""
+        """Weights that multiply one token: no norm, no bias, no embedding look-up.
+
+        The projection onto the vocabulary counts by the share of positions `scored`:
+        all in a language model, masked ones in BERT, none in its fine-tuning.
+        """
         visited = self.top_k + self.shared_experts
         moe = self.router_params + visited * self.mlp_matmul(self.moe_ffn)
         return (
             self.layers * self.attention_matmul
             + self.dense_layers * self.mlp_matmul(self.ffn)
             + self.moe_layers * moe
-            + self.vocab * self.hidden
+            + round(self.scored * self.vocab * self.hidden)
         )
 
     @cached_property

@@ -1,8 +1,8 @@
 """How a model is split over GPUs, and how its batch is cut.
 
 Axes from the closest GPUs outward: tp, cp, dp, pp. `ep` divides dp * cp. Batches are
-counted in sequences. Leaves out: uneven stages, uneven batches, expert tensor
-parallelism, and different tp for attention and experts.
+counted in sequences. Leaves out: uneven batches, expert tensor parallelism, and
+different tp for attention and experts.
 """
 
 from dataclasses import dataclass
@@ -24,6 +24,8 @@ __all__ = ["AXES", "Overlap", "Plan", "Precision"]
 
 AXES = ("tp", "cp", "ep", "dp", "pp")
 _DEGREES = ("tp", "pp", "vpp", "dp", "cp", "ep", "micro_batch", "global_batch")
+_FLAGS = ("sequence_parallel", "fused_attention", "fused_kernels", "cuda_graphs",
+          "keep_gathered", "scatter_gather")  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,12 +41,14 @@ class Precision:
     master: float = 4  # fp32 copy of the weights
     moments: float = 8  # two fp32 moments of Adam
     activations: float = 2  # bf16
+    arithmetic: str = "bf16"  # bf16 (or fp16), tf32, fp32: what products multiply in
 
     def __post_init__(self):
         for field in ("weights", "gradients", "activations"):
             positive(field, getattr(self, field))
         nonnegative("master", self.master)
         nonnegative("moments", self.moments)
+        choice("arithmetic", self.arithmetic, ("bf16", "tf32", "fp32"))
 
     @property
     def optimizer(self) -> float:
@@ -66,15 +70,20 @@ class Overlap:
     cp: bool = True  # keys and values behind the attention of the block before
     tp: bool = False  # the next matmul needs the sum
     pp: bool = True  # stage boundaries, as far as the schedule gives time for it
+    host: bool = False  # dp and zero3 also where they bounce through host memory
 
     def __post_init__(self):
-        for field in ("dp", "zero3", "cp", "tp", "pp"):
+        for field in ("dp", "zero3", "cp", "tp", "pp", "host"):
             flag(field, getattr(self, field))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
     """Degrees of parallelism, batches, and what is kept or recomputed.
+
+    Unless `fused_kernels` says that SwiGLU, rotations and the loss each run as one
+    kernel, as in Megatron, Liger or torch.compile, PyTorch runs them operation by
+    operation, and keeps what lies between.
 
     >>> plan = Plan(tp=8, dp=4, micro_batch=2, global_batch=64)
     >>> plan.gpus, plan.micro_batches, plan.span("dp")
@@ -94,7 +103,11 @@ class Plan:
     recompute: str = "none"  # none, selective (attention core), full
     schedule: str = "1f1b"  # gpipe, 1f1b, zero_bubble
     context: str = "ring"  # ring, ulysses
+    stage_layers: tuple[int, ...] | None = None  # of each stage; None: equal stages
     fused_attention: bool = True  # the s x s scores are never written to memory
+    fused_kernels: bool = False  # by hand or compiler, not operation by operation
+    cuda_graphs: bool = False  # the host launches a whole step at once
+    keep_gathered: bool = False  # inputs that sequence parallelism gathers stay whole
     scatter_gather: bool = False  # a stage boundary sends 1/tp per rank, then gathers
     precision: Precision = Precision()
     overlap: Overlap = Overlap()
@@ -112,6 +125,8 @@ class Plan:
         divides("ep", self.ep, "dp * cp", self.dp * self.cp)
         if self.vpp > 1:
             self._check_interleaving()
+        if self.stage_layers is not None:
+            self._check_stages()
 
     def _check_choices(self):
         if whole("zero_stage", self.zero_stage, 0) > 3:
@@ -122,7 +137,7 @@ class Plan:
         choice("recompute", self.recompute, ("none", "selective", "full"))
         choice("schedule", self.schedule, ("gpipe", "1f1b", "zero_bubble"))
         choice("context", self.context, ("ring", "ulysses"))
-        for field in ("sequence_parallel", "fused_attention", "scatter_gather"):
+        for field in _FLAGS:
             flag(field, getattr(self, field))
         instance("precision", self.precision, Precision)
         instance("overlap", self.overlap, Overlap)
@@ -139,6 +154,16 @@ class Plan:
                 " nearest legal value: vpp=1"
             )
         multiple("micro_batches", self.micro_batches, f"pp={self.pp}", self.pp)
+
+    def _check_stages(self):
+        stages = instance("stage_layers", self.stage_layers, tuple)
+        for layers in stages:
+            whole("stage_layers", layers, 0)
+        if self.vpp > 1 or len(stages) != self.pp:
+            raise ValueError(
+                f"stage_layers={stages} needs vpp=1 and one entry for each of "
+                f"pp={self.pp} stages, but vpp={self.vpp} and it has {len(stages)}"
+            )
 
     @cached_property
     def micro_batches(self) -> int:
@@ -171,11 +196,22 @@ class Plan:
         """Neighbouring GPUs over which one group of this axis stretches."""
         return self.stride(axis) * self.ranks(axis)
 
+    def layers_on(self, model: Model, stage: int) -> int:
+        """Layers that one stage holds, counted from 0."""
+        if self.stage_layers is None:
+            return model.layers // self.pp
+        return self.stage_layers[stage]
+
+    def most_layers(self, model: Model) -> int:
+        """Layers of the fullest stage, which sets the pace."""
+        if self.stage_layers is None:
+            return model.layers // self.pp
+        return max(self.stage_layers)
+
     def check(self, model: Model) -> None:
         """Raise ValueError unless `model` can be cut this way."""
         instance("model", model, Model)
-        divides("pp", self.pp, "layers", model.layers)
-        divides("vpp", self.vpp, "layers / pp", model.layers // self.pp)
+        self._check_layers(model)
         divides("tp", self.tp, "heads", model.heads)
         divides("tp", self.tp, "kv_heads", model.kv_heads)
         divides("tp", self.tp, "ffn", model.ffn)
@@ -186,3 +222,13 @@ class Plan:
         if self.sequence_parallel:
             divides("tp", self.tp, "seq / cp", model.seq // self.cp)
         divides("ep", self.ep, "experts", model.experts)
+
+    def _check_layers(self, model: Model):
+        if self.stage_layers is None:
+            divides("pp", self.pp, "layers", model.layers)
+            divides("vpp", self.vpp, "layers / pp", model.layers // self.pp)
+        elif sum(self.stage_layers) != model.layers:
+            raise ValueError(
+                f"stage_layers={self.stage_layers} must sum to layers={model.layers}, "
+                f"not {sum(self.stage_layers)}"
+            )

@@ -16,6 +16,9 @@ LARGEST_COUNT = 2**53
 """A float holds every whole number up to here exactly."""
 
 
+_PLAIN = (int, float)
+
+
 def _any(condition) -> bool:
     return bool(condition.any()) if hasattr(condition, "any") else bool(condition)
 
@@ -33,6 +36,8 @@ def nonnegative(field: str, value):
     Traceback (most recent call last):
     ValueError: payload=-1.0 must be a finite number of at least 0 (and at most 1e+30)
     """
+    if type(value) in _PLAIN and 0 <= value <= LARGEST:
+        return value
     _require_number(field, value)
     if _any((value < 0) | (value != value) | (value > LARGEST)):
         raise ValueError(
@@ -44,6 +49,8 @@ def nonnegative(field: str, value):
 
 def positive(field: str, value, *, infinite: bool = False):
     """`value`, if it is a number above 0; infinite only where a limit is useful."""
+    if type(value) in _PLAIN and SMALLEST <= value <= LARGEST:
+        return value
     _require_number(field, value)
     if _any((value < SMALLEST) | (value != value)):
         raise ValueError(

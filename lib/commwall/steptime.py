@@ -12,7 +12,12 @@ from commwall.exposure import exposed_and_hidden
 from commwall.hardware import Cluster
 from commwall.kernels import memory_time
 from commwall.model import Model
-from commwall.passes import Pass, backward_pass, forward_pass, logits_pass
+from commwall.passes import (
+    Stage,
+    accumulation_time,
+    host_time,
+    slowest_stage,
+)
 from commwall.pipeline import bubble_time
 from commwall.plan import Plan
 from commwall.units import Flop, FlopPerSecond, Seconds
@@ -25,8 +30,9 @@ __all__ = ["StepTime", "step_time"]
 class StepTime:
     """Seconds of one step, part by part; the parts sum to `total`."""
 
-    compute: Seconds  # matrix products and memory-bound kernels, slowest stage
+    compute: Seconds  # the slowest stage's kernels, and waiting for their launch
     elementwise: Seconds  # of compute: the memory-bound kernels
+    launch: Seconds  # of compute: the GPU waits for the host
     bubble: Seconds
     exposed: Mapping[str, Seconds]  # traffic that lengthens the step, by axis
     hidden: Mapping[str, Seconds]  # traffic behind compute, not part of the total
@@ -45,7 +51,7 @@ class StepTime:
     @property
     def matmul(self) -> Seconds:
         """Of compute: the matrix products."""
-        return self.compute - self.elementwise
+        return self.compute - self.elementwise - self.launch
 
     @property
     def mfu(self) -> float:
@@ -67,15 +73,16 @@ def step_time(model: Model, plan: Plan, cluster: Cluster) -> StepTime:
     """The step's time on this cluster, from compute, traffic and the schedule."""
     plan.check(model)
     _check_gpus(plan, cluster)
-    forward = forward_pass(model, plan, cluster.gpu)
-    backward = backward_pass(plan, forward)
-    logits = logits_pass(model, plan, cluster.gpu)
-    exposed, hidden = exposed_and_hidden(model, plan, cluster, forward, backward)
-    passes = (forward, backward, logits)
+    stage = slowest_stage(model, plan, cluster.gpu)
+    exposed, hidden = exposed_and_hidden(model, plan, cluster, stage)
+    inside = sum(exposed[axis] for axis in ("tp", "cp", "ep")) / plan.micro_batches
+    launch = max(0.0, host_time(plan, stage.layers) - stage.layer_seconds - inside)
+    m, adding = plan.micro_batches, accumulation_time(model, plan, cluster.gpu)
     return StepTime(
-        compute=plan.micro_batches * sum(each.total for each in passes),
-        elementwise=plan.micro_batches * sum(each.memory_bound for each in passes),
-        bubble=_bubble(plan, forward, backward, exposed),
+        compute=m * (stage.layer_seconds + stage.logits.total + adding + launch),
+        elementwise=m * (stage.memory_bound + adding),
+        launch=m * launch,
+        bubble=_bubble(plan, stage, inside + launch),
         exposed=exposed,
         hidden=hidden,
         optimizer=_optimizer(model, plan, cluster),
@@ -94,35 +101,44 @@ def _check_gpus(plan: Plan, cluster: Cluster) -> None:
         )
 
 
-def _bubble(
-    plan: Plan, forward: Pass, backward: Pass, exposed: Mapping[str, Seconds]
-) -> Seconds:
+def _bubble(plan: Plan, stage: Stage, inside: Seconds) -> Seconds:
     """Seconds that the slowest stage waits while the pipeline fills and drains.
 
-    A stage's work is stretched by the traffic inside it that nothing hides, of which a
-    third is taken to be forward, as of the work.
+    The others hold `other_layers` on average. Their work is stretched by the traffic
+    inside a stage that nothing hides and by waiting for the host, of which a third is
+    taken to be forward, as of the work.
     """
     if plan.pp == 1:
         return 0.0
-    inside = sum(exposed[axis] for axis in ("tp", "cp", "ep")) / plan.micro_batches
+    share = stage.other_layers / max(1, stage.layers)
+    backward = stage.backward.total + inside * 2 / 3
     return bubble_time(
         plan.schedule,
         plan.pp,
         plan.micro_batches,
         plan.vpp,
-        forward=forward.total + inside / 3,
-        backward=backward.total + inside * 2 / 3,
+        forward=share * (stage.forward.total + inside / 3) + stage.other_logits / 3,
+        backward=share * backward + stage.other_logits * 2 / 3,
     )
 
 
 def _optimizer(model: Model, plan: Plan, cluster: Cluster) -> Seconds:
-    """Reading gradients, reading and writing the state, writing the weights."""
+    """Adam on the parameters that this GPU updates.
+
+    Fused: reads gradients, reads and writes the state, writes the weights. Operation by
+    operation each of Adam's ten reads and writes what it works on: 14 times a moment, 4
+    times the master copy, twice the gradient.
+    """
     shared, routed = held_params(model, plan)
     if plan.zero_stage:
         shared, routed = shared / plan.replicas, routed * plan.ep / plan.replicas
     precision = plan.precision
-    per_param = precision.gradients + 2 * precision.optimizer + precision.weights
-    return memory_time(per_param * (shared + routed), cluster.gpu)
+    moved = precision.gradients + 2 * precision.optimizer + precision.weights
+    if not plan.fused_kernels:
+        updated = precision.master or precision.weights
+        moved = 7 * precision.moments + 4 * updated + 2 * precision.gradients
+        moved += precision.weights + precision.master if precision.master else 0
+    return memory_time(moved * (shared + routed), cluster.gpu)
 
 
 def _hardware_flop(model: Model, plan: Plan) -> Flop:
@@ -132,5 +148,5 @@ def _hardware_flop(model: Model, plan: Plan) -> Flop:
         return model.flop_per_token
     if plan.recompute == "selective":
         return model.flop_per_token + attention
-    projection = 2 * model.vocab * model.hidden
+    projection = 2 * model.scored * model.vocab * model.hidden
     return model.flop_per_token * 4 / 3 - projection

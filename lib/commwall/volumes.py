@@ -10,9 +10,13 @@ from dataclasses import dataclass
 from commwall.collectives import bus_factor
 from commwall.model import Model
 from commwall.plan import AXES, Plan
-from commwall.units import Bytes
+from commwall.units import MIB, Bytes
 
 __all__ = ["Traffic", "held_params", "traffic", "volumes"]
+
+BUCKET: Bytes = 25 * MIB
+"""Gradients that leave together where sync overlaps the backward pass: PyTorch's
+default. li2020ddp."""
 
 _PASSES = {"none": 2, "selective": 2, "full": 3}  # forward, backward, forward again
 
@@ -92,7 +96,7 @@ def tensor_parallel(model: Model, plan: Plan) -> list[Traffic]:
             calls=2
             * _PASSES[plan.recompute]
             * plan.micro_batches
-            * _layers(model, plan),
+            * plan.most_layers(model),
             what="activations and their gradients",
         )
     ]
@@ -108,7 +112,7 @@ def context_parallel(model: Model, plan: Plan) -> list[Traffic]:
     """
     tokens = plan.micro_batch * model.seq / plan.cp
     value = tokens * model.head_dim * plan.precision.activations / plan.tp
-    calls = plan.micro_batches * _layers(model, plan)
+    calls = plan.micro_batches * plan.most_layers(model)
     if plan.context == "ring":
         hops = (plan.cp - 1) * (4 if plan.recompute == "full" else 3)
         return [
@@ -130,7 +134,7 @@ def expert_parallel(model: Model, plan: Plan) -> list[Traffic]:
     router that spreads tokens evenly. lepikhin2020.
     """
     copies = model.top_k / (plan.tp if plan.sequence_parallel else 1)
-    layers = model.moe_layers / plan.pp
+    layers = model.moe_layers / model.layers * plan.most_layers(model)
     return [
         Traffic(axis="ep", op="all_to_all", ranks=plan.ep,
                 payload=activation(model, plan) * copies,
@@ -165,40 +169,51 @@ def data_parallel(model: Model, plan: Plan) -> list[Traffic]:
     """
     shared, routed = held_params(model, plan)
     if plan.ep == 1:
-        return _synchronise(plan, shared + routed, plan.replicas, "")
-    records = _synchronise(plan, shared, plan.replicas, "")
+        return _synchronise(model, plan, shared + routed, "")
+    records = _synchronise(model, plan, shared, "")
     if plan.replicas > plan.ep:
-        records += _synchronise(plan, routed, plan.replicas // plan.ep, " of experts")
+        records += _synchronise(model, plan, routed, " of experts")
     return records
 
 
-def _synchronise(plan: Plan, params: int, ranks: int, of: str) -> list[Traffic]:
+def _synchronise(model: Model, plan: Plan, params: float, of: str) -> list[Traffic]:
+    ranks = plan.replicas if of == "" else plan.replicas // plan.ep
     gradients = plan.precision.gradients * params
     weights = plan.precision.weights * params
     m, stage = plan.micro_batches, plan.zero_stage
+    sent, got = _pieces(model, plan, gradients), _pieces(model, plan, weights)
     if stage == 0:
         return [
-            Traffic(axis="dp", op="all_reduce", ranks=ranks, payload=gradients,
-                    calls=1, what="gradients" + of)
+            Traffic(axis="dp", op="all_reduce", ranks=ranks, payload=gradients / sent,
+                    calls=sent, what="gradients" + of)
         ]  # fmt: skip
     return [
-        Traffic(axis="dp", op="reduce_scatter", ranks=ranks, payload=gradients,
-                calls=m if stage > 1 else 1, what="gradients" + of),
-        Traffic(axis="dp", op="all_gather", ranks=ranks, payload=weights,
-                calls=2 * m if stage == 3 else 1, what="weights" + of),
+        Traffic(axis="dp", op="reduce_scatter", ranks=ranks, payload=gradients / sent,
+                calls=sent * (m if stage > 1 else 1), what="gradients" + of),
+        Traffic(axis="dp", op="all_gather", ranks=ranks, payload=weights / got,
+                calls=got * (2 * m if stage == 3 else 1), what="weights" + of),
     ]  # fmt: skip
 
 
-def held_params(model: Model, plan: Plan, stage: str = "interior") -> tuple[int, int]:
+def _pieces(model: Model, plan: Plan, size: Bytes) -> float:
+    """Messages that a buffer is cut into, so that the first can leave early."""
+    if plan.zero_stage == 3:
+        return plan.most_layers(model)
+    return -(-size // BUCKET) if plan.overlap.dp else 1
+
+
+def held_params(
+    model: Model, plan: Plan, stage: str | int = "interior"
+) -> tuple[int, int]:
     """Parameters on one GPU of a stage: (those every replica has, routed experts).
 
     Norms, routers and the bias that follows a row-parallel matrix are whole on every
-    tensor-parallel rank; everything else is divided. `stage` is "interior", "first"
-    or "last"; with one stage all three are the whole model. Stages 2 and 3 of ZeRO
-    shard what is counted here.
+    tensor-parallel rank; everything else is divided. `stage` is "interior" (of unequal
+    ones, with the layers of the fullest), "first", "last" or a number from 0; with one
+    stage all are the whole model. Stages 2 and 3 of ZeRO shard what is counted here.
     """
-    layers = _layers(model, plan)
-    moe = model.moe_layers / plan.pp
+    layers, first, last = _place(model, plan, stage)
+    moe = layers * model.moe_layers / model.layers
     tp = plan.tp
     bias = model.hidden if model.biases else 0
     replicated = 2 * model.norm_params + bias
@@ -207,18 +222,21 @@ def held_params(model: Model, plan: Plan, stage: str = "interior") -> tuple[int,
     held = layers * (replicated + attention) + (layers - moe) * dense
     held += moe * (model.router_params + model.shared_expert_params / tp)
     routed = moe * model.expert_params / (tp * plan.ep)
-    return held + _ends(model, plan, stage), routed
+    return held + _ends(model, plan, first=first, last=last), routed
 
 
-def _ends(model: Model, plan: Plan, stage: str) -> float:
-    first = plan.pp == 1 or stage == "first"
-    last = plan.pp == 1 or stage == "last"
+def _place(model: Model, plan: Plan, stage: str | int) -> tuple[int, bool, bool]:
+    """Layers of a stage, and whether it is the first and the last."""
+    if stage == "interior":
+        return plan.most_layers(model), plan.pp == 1, plan.pp == 1
+    last = plan.pp - 1
+    index = 0 if stage == "first" else last if stage == "last" else stage
+    return plan.layers_on(model, index), index == 0, index == last
+
+
+def _ends(model: Model, plan: Plan, *, first: bool, last: bool) -> float:
     matrix = model.vocab * model.hidden / plan.tp
     embedding = matrix + (model.embedding_params - model.vocab * model.hidden)
     copies_head = not model.tied_embeddings or (last and not first)
     head = model.norm_params + (matrix if copies_head else 0)
     return (embedding if first else 0) + (head if last else 0)
-
-
-def _layers(model: Model, plan: Plan) -> int:
-    return model.layers // plan.pp

@@ -8,10 +8,10 @@ import re
 from functools import cache
 from importlib.resources import files
 
-from commwall.hardware import GPU, Link
+from commwall.hardware import GPU, USUAL_PRODUCT, Link
 from commwall.model import Model
 from commwall.rules import choice, nearest_names
-from commwall.units import GB_PER_S, GIB, MICROSECOND, TFLOP_PER_S
+from commwall.units import GB_PER_S, GIB, MICROSECOND, TFLOP_PER_S, FlopPerSecond
 
 _FILES = {"gpu": "gpus", "link": "links", "model": "models"}
 _SHAPE = ("layers", "hidden", "heads", "kv_heads", "ffn", "vocab", "seq")
@@ -115,6 +115,10 @@ def _gpu(name: str) -> GPU:
         memory=int(row["memory_gib"]) * GIB,
         compute=float(row["bf16_tflop_per_s"]) * TFLOP_PER_S,
         memory_bandwidth=float(row["memory_gb_per_s"]) * GB_PER_S,
+        product=scaled(row["matmul_tflop_per_s"], TFLOP_PER_S),
+        attention=scaled(row["attention_tflop_per_s"], TFLOP_PER_S),
+        tf32=_best_product(row, "tf32"),
+        fp32=_best_product(row, "fp32"),
         sms=int(row["sms"]),
         tdp=float(row["tdp_w"] or 0),
         p2p=row["p2p"] == "1",
@@ -123,6 +127,13 @@ def _gpu(name: str) -> GPU:
         launch_price=scaled(row["launch_usd"], 1),
         **{field: row[field] for field in _ORIGIN},
     )
+
+
+def _best_product(row: dict[str, str], arithmetic: str) -> FlopPerSecond | None:
+    """As measured, else the usual fraction of the peak; None where neither is known."""
+    measured = scaled(row[f"matmul_{arithmetic}_tflop_per_s"], TFLOP_PER_S)
+    peak = scaled(row[f"{arithmetic}_tflop_per_s"], TFLOP_PER_S)
+    return measured or (peak and USUAL_PRODUCT * peak)
 
 
 def link(name: str) -> Link:

@@ -4,6 +4,7 @@ Colours are one per parallel axis throughout the course (Okabe and Ito's palette
 for colour-blind readers); compute is grey, hidden traffic is hatched.
 """
 
+from commwall.charts.accuracy_drawn import measured_scatter, rung_bars
 from commwall.charts.bars import memory_bars, part_bars, step_bars
 from commwall.charts.boxes_drawn import box_drawing, rig_scatter
 from commwall.charts.ladder import (
@@ -29,12 +30,14 @@ __all__ = [
     "layer_split",
     "lines_by_ranks",
     "lines_by_size",
+    "measured_scatter",
     "memory_bars",
     "network_roofline",
     "part_bars",
     "ratio_lines",
     "rig_scatter",
     "ring_states",
+    "rung_bars",
     "share_lines",
     "si_axis",
     "step_bars",

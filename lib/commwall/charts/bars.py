@@ -81,6 +81,7 @@ def _step_parts(step: StepTime) -> dict[str, float]:
     return {
         "compute": step.matmul,
         "elementwise": step.elementwise,
+        "launch": step.launch,
         **step.exposed,
         "bubble": step.bubble,
         "optimizer": step.optimizer,

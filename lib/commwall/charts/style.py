@@ -13,6 +13,7 @@ INK = "#333333"
 COLOURS = {
     "compute": "#7f7f7f",
     "elementwise": "#bfbfbf",
+    "launch": "#b07aa1",
     "bubble": "#f0e442",
     "tp": "#0072b2",
     "cp": "#56b4e9",
@@ -30,6 +31,7 @@ COLOURS = {
 LABELS = {
     "compute": "matrix products",
     "elementwise": "memory-bound kernels",
+    "launch": "waiting for the host",
     "tp": "tensor-parallel traffic",
     "cp": "context-parallel traffic",
     "ep": "expert-parallel traffic",

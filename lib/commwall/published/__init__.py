@@ -1,8 +1,9 @@
 """Other people's measurements: configuration, step time and memory, with their source.
 
 The tables of `data/published/` are facts that others printed, in the units of their
-headers, and turn into SI here. Where layers do not divide into stages, a run's model
-is rounded up to the fullest stage (`padded`): right for time and memory, not for FLOP.
+headers, and turn into SI here. Where layers do not divide into stages, the plan says
+how many each holds (`stage_layers`).
+
 Leaves out: runs whose configuration the source does not state in full, fp8, offloading,
 mixtures of experts, recomputation of single operations, ZeRO inside a node only.
 """
@@ -64,7 +65,7 @@ def runs(
 
     `source` and `software` may be a part of the text.
 
-    >>> sorted({each.plan.dp for each in runs("RTX 3090", software="pytorch ddp")})
+    >>> sorted({each.plan.dp for each in runs("RTX 3090", software="lambda")})
     [1, 2, 3]
     """
     name = gpu and catalog.gpu(gpu).name

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from commwall.hardware import Cluster
-from commwall.memory import Memory, memory
+from commwall.memory import Memory, memory, stage_memory
 from commwall.model import Model
 from commwall.plan import Plan
 from commwall.steptime import StepTime, step_time
@@ -24,24 +24,18 @@ class Run:
     plan: Plan
     cluster: Cluster
     step_seconds: Seconds | None = None  # measured; None: it ran out, or only memory
-    peak_memory: Bytes | None = None  # measured, on the fullest GPU
-    memory_kind: str = ""  # allocated: by the allocator; printed: not said
+    peak_memory: Bytes | None = None  # measured, on the fullest GPU or of one stage
+    memory_kind: str = ""  # allocated: in use; reserved: held; printed: not said
     stage: str = ""  # first or last, where the memory is of one stage
     how: str = ""  # as printed, or how it follows from what is printed
     certainty: str = ""  # A machine-readable or exact, B second-hand or rounded
     software: str = ""  # framework and year
     note: str = ""
     link_stated: bool = True  # False: the catalog's usual link stands in
-    layers: int | None = None  # of the whole model, before rounding up; None: as model
     kept_gradients: float | None = None  # bytes of one, where more is kept than sent
     network: Mapping[str, BytesPerSecond] = field(
         default_factory=dict, compare=False
     )  # what the run measured of its own, as printed: an all-reduce counts twice
-
-    @property
-    def padded(self) -> bool:
-        """Whether the model's layers are rounded up to the fullest stage."""
-        return self.layers not in (None, self.model.layers)
 
     @property
     def memory_plan(self) -> Plan:
@@ -60,6 +54,14 @@ class Run:
     def predicted_memory(self) -> Memory:
         """What the library says of the fullest GPU."""
         return memory(self.model, self.memory_plan)
+
+    @property
+    def predicted_peak(self) -> Memory:
+        """What the library says of the stage that was measured."""
+        if not self.stage:
+            return self.predicted_memory
+        index = 0 if self.stage == "first" else self.plan.pp - 1
+        return stage_memory(self.model, self.memory_plan, index)
 
     @property
     def error(self) -> float:
