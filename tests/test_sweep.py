@@ -118,6 +118,14 @@ def test_context_and_experts_are_cut_only_if_asked_for():
     assert all(plan.gpus == 16 for plan in asked)
 
 
+def test_progress_rises_to_one():
+    told = []
+    search(LLAMA_70B, cluster(64), 64, progress=told.append)
+
+    assert told == sorted(told)
+    assert 0 < told[0] < told[-1] == 1
+
+
 def test_the_rest_of_a_plan_is_as_in_the_base():
     base = Plan(schedule="gpipe", fused_attention=False)
     found = list(plans(SMALL, POD, 16, base=base))

@@ -210,7 +210,8 @@ class Plan:
 
     def check(self, model: Model) -> None:
         """Raise ValueError unless `model` can be cut this way."""
-        instance("model", model, Model)
+        if self.__dict__.get("_checked") is instance("model", model, Model):
+            return
         self._check_layers(model)
         divides("tp", self.tp, "heads", model.heads)
         divides("tp", self.tp, "kv_heads", model.kv_heads)
@@ -222,6 +223,7 @@ class Plan:
         if self.sequence_parallel:
             divides("tp", self.tp, "seq / cp", model.seq // self.cp)
         divides("ep", self.ep, "experts", model.experts)
+        self.__dict__["_checked"] = model  # a search asks several times
 
     def _check_layers(self, model: Model):
         if self.stage_layers is None:

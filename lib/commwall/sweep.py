@@ -4,7 +4,7 @@ Leaves out: uneven stages and batches, mixtures of experts split by `ep` and seq
 split by `cp` unless asked for, and whatever `steptime` and `memory` leave out.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from commwall.hardware import Cluster
@@ -41,16 +41,19 @@ def search(
     cp: Iterable[int] = (1,),
     ep: Iterable[int] = (1,),
     base: Plan = _DEFAULTS,
+    progress: Callable[[float], None] | None = None,
 ) -> list[Candidate]:
     """Plans that fill the cluster and fit its GPUs, fastest first.
 
     The space: tp powers of two up to a node, pp and vpp dividing the layers,
     micro-batches of 1, 2, 4 and 8, ZeRO 0 to 3, three ways to recompute, sequence
     parallelism wherever tp is above 1. `base` sets everything else. An empty list means
-    that no plan fits.
+    that no plan fits. `progress` is called now and then with the part that is done.
     """
     fitting = []
-    for plan in plans(model, cluster, global_batch, cp=cp, ep=ep, base=base):
+    space = plans(model, cluster, global_batch, cp=cp, ep=ep, base=base,
+                  progress=progress)  # fmt: skip
+    for plan in space:
         kept = memory(model, plan)
         if kept.fits(cluster.gpu):
             step = step_time(model, plan, cluster)
@@ -66,13 +69,17 @@ def plans(
     cp: Iterable[int] = (1,),
     ep: Iterable[int] = (1,),
     base: Plan = _DEFAULTS,
+    progress: Callable[[float], None] | None = None,
 ) -> Iterator[Plan]:
     """Every legal plan of the space that `search` describes."""
     whole("global_batch", global_batch)
     instance("model", model, Model)
     contexts = [whole("cp", each) for each in cp]
     experts = [whole("ep", each) for each in ep]
-    for degrees in _degrees(model, cluster, contexts, experts):
+    found = list(_degrees(model, cluster, contexts, experts))
+    for done, degrees in enumerate(found, start=1):
+        if progress is not None:
+            progress(done / len(found))
         for batches in _batches(global_batch, degrees["dp"]):
             shape = _legal(model, base, degrees | batches)
             if shape is not None:
