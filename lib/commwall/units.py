@@ -12,6 +12,7 @@ BytesPerSecond = float
 Flop = float
 FlopPerSecond = float
 Watts = float
+Joules = float
 
 KB, MB, GB, TB = 1e3, 1e6, 1e9, 1e12
 KIB, MIB, GIB, TIB = 2**10, 2**20, 2**30, 2**40
@@ -19,7 +20,8 @@ GBIT_PER_S = 1e9 / 8  # network rates are sold in bits
 GB_PER_S = 1e9
 TFLOP, TFLOP_PER_S = 1e12, 1e12
 MILLISECOND, MICROSECOND = 1e-3, 1e-6
-HOUR, DAY = 3600.0, 86400.0
+HOUR, DAY, YEAR = 3600.0, 86400.0, 365 * 86400.0
+KWH = 3.6e6  # joules
 
 _PREFIXES = {-4: "p", -3: "n", -2: "u", -1: "m", 0: "", 1: "k", 2: "M", 3: "G",
              4: "T", 5: "P", 6: "E"}  # fmt: skip

@@ -1,4 +1,5 @@
-"""Named GPUs, links, models and clusters, each with its source, and what was measured.
+"""Named GPUs, links, models and clusters, each with its source, what was measured,
+and what was quoted as a price.
 
 The tables of `data/` are in vendors' units and turn into SI here, nowhere else. A name
 may be written in any case, with or without its maker, spaces, hyphens and dots. One
@@ -8,6 +9,7 @@ what is missing on purpose.
 
 from commwall.catalog.clusters import cluster
 from commwall.catalog.measurements import BusBandwidth, measured
+from commwall.catalog.prices import Price, prices
 from commwall.catalog.tables import (
     data_sheet,
     gpu,
@@ -20,6 +22,7 @@ from commwall.catalog.tables import (
 
 __all__ = [
     "BusBandwidth",
+    "Price",
     "cluster",
     "data_sheet",
     "gpu",
@@ -29,6 +32,7 @@ __all__ = [
     "measured",
     "model",
     "model_names",
+    "prices",
 ]
 
 RTX_3090 = gpu("RTX 3090")

@@ -1,6 +1,6 @@
 """Look-up by name in the tables of `data/`, and their rows as GPUs, links and models.
 
-Leaves out: prices of machines and of cloud hours; clocks under load.
+Leaves out: prices of today (see `prices`); clocks under load.
 """
 
 import csv
