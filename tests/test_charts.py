@@ -64,6 +64,9 @@ DRAWINGS = {
     "part_bars": lambda ax=None: part_bars(
         {"a": {"tp": 1, "hidden dp": 2}}, "B", ax=ax
     ),
+    "plan_scatter": lambda ax=None: charts.plan_scatter(
+        {"dp": ([10e9, 30e9], [4e3, 9e3]), "tp": ([20e9], [2e3])}, 22 * GIB, ax=ax
+    ),
     "ratio_lines": lambda ax=None: charts.ratio_lines(
         [2, 4, 8], {"H100": [9.0, 3.0, 1.0]}, marks=[1], ax=ax
     ),

@@ -10,7 +10,7 @@ from commwall.memory import memory
 from commwall.model import Model
 from commwall.plan import Plan
 from commwall.steptime import step_time
-from commwall.sweep import plans, search
+from commwall.sweep import neighbours, plans, scaled, search
 from samples import A100, LLAMA_70B, MIXTRAL, cluster, gpt
 
 GPT_7B = gpt(36, 4096, 32, 2048)
@@ -164,3 +164,75 @@ def test_any_batch_has_plans_for_one_gpu(global_batch):
 def test_a_search_without_an_answer_is_refused(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+PIPED = Plan(pp=4, vpp=3, dp=2, zero_stage=1, global_batch=16, recompute="full")
+
+
+def differences(one, other):
+    """Names of the fields in which two plans differ."""
+    return {name for name in one.__dataclass_fields__
+            if getattr(one, name) != getattr(other, name)}  # fmt: skip
+
+
+def test_neighbours_are_one_change_away_and_legal():
+    found = neighbours(SMALL, PIPED)
+
+    assert found["zero_stage 3"] == replace(PIPED, zero_stage=3)
+    assert found["pp 2, dp 4"] == replace(PIPED, pp=2, dp=4)
+    assert found["recompute none"] == replace(PIPED, recompute="none")
+    assert found["micro_batch 2"] == replace(PIPED, micro_batch=2)
+    assert PIPED not in found.values()
+    for plan in found.values():
+        plan.check(SMALL)
+        assert plan.gpus == PIPED.gpus
+
+
+def test_what_has_to_follow_a_change_does():
+    found = neighbours(SMALL, replace(PIPED, pp=2))
+
+    assert found["dp 1, tp 2"].zero_stage == 0
+    assert found["dp 1, tp 2"].sequence_parallel
+    assert neighbours(SMALL, PIPED)["pp 2, dp 4"].vpp == 3
+    assert "dp 1, pp 8" not in neighbours(SMALL, PIPED)
+    assert neighbours(SMALL, Plan(pp=2, vpp=6, global_batch=4))["pp 1, dp 2"].vpp == 1
+
+
+def test_the_winner_of_a_search_has_no_faster_neighbour_that_fits():
+    winner = search(SMALL, POD, 32)[0]
+    for plan in neighbours(SMALL, winner.plan).values():
+        if plan.micro_batch <= 8 and memory(SMALL, plan).fits(POD.gpu):
+            assert step_time(SMALL, plan, POD).total >= winner.step.total
+
+
+def test_a_cluster_scaled_by_one_is_itself():
+    assert scaled(POD) == POD
+
+
+@given(factor=st.floats(0.1, 10))
+def test_a_machine_faster_in_everything_is_faster_by_as_much(factor):
+    """But for the host, which CUDA graphs take out of the step."""
+    plan = replace(PIPED, tp=2, sequence_parallel=True, cuda_graphs=True)
+    faster = scaled(
+        POD,
+        compute=factor,
+        memory_bandwidth=factor,
+        bandwidth=factor,
+        latency=1 / factor,
+    )
+    before = step_time(SMALL, plan, POD).total
+
+    assert step_time(SMALL, plan, faster).total == pytest.approx(before / factor)
+
+
+def test_memory_scales_what_fits_and_no_time():
+    half = scaled(POD, memory=0.5)
+
+    assert half.gpu.memory == POD.gpu.memory / 2
+    plan = replace(PIPED, dp=4)
+    assert step_time(SMALL, plan, half) == step_time(SMALL, plan, POD)
+
+
+def test_a_factor_of_nothing_is_refused():
+    with pytest.raises(ValueError, match="compute=0"):
+        scaled(POD, compute=0)

@@ -6,15 +6,17 @@ split by `cp` unless asked for, and whatever `steptime` and `memory` leave out.
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from itertools import permutations
+from math import gcd
 
-from commwall.hardware import Cluster
+from commwall.hardware import Cluster, Link
 from commwall.memory import Memory, memory
 from commwall.model import Model
 from commwall.plan import Plan
-from commwall.rules import divisors, instance, whole
+from commwall.rules import divisors, instance, positive, whole
 from commwall.steptime import StepTime, step_time
 
-__all__ = ["Candidate", "plans", "search"]
+__all__ = ["Candidate", "neighbours", "plans", "scaled", "search"]
 
 _DEFAULTS = Plan()
 
@@ -124,3 +126,96 @@ def _variants(plan: Plan) -> Iterator[Plan]:
 
 def _powers_of_two(limit: int) -> list[int]:
     return [2**power for power in range(limit.bit_length()) if 2**power <= limit]
+
+
+def neighbours(model: Model, plan: Plan) -> dict[str, Plan]:
+    """Legal plans one change away, by the change: why is this plan the fastest?
+
+    A factor of two moves from one of tp, pp and dp to another; micro-batch or chunks
+    double or halve; another ZeRO stage; another way to recompute. What has to follow
+    does: no more chunks than layers, no ZeRO over one replica, sequence parallelism
+    with tp. Whether they fit is not asked.
+
+    >>> tiny = Model(2, 8, 2, 2, 32, 100, 16, gated_mlp=False, tied_embeddings=True)
+    >>> list(neighbours(tiny, Plan(tp=2, global_batch=2, recompute="full")))
+    ['tp 1, pp 2', 'tp 1, dp 2', 'micro_batch 2', 'recompute none', \
+'recompute selective']
+    """
+    found, same = {}, _legal(model, plan, _followed(model, plan, {}))
+    for change in _changes(plan):
+        other = _legal(model, plan, _followed(model, plan, change))
+        if other not in (None, same):
+            name = ", ".join(f"{what} {value}" for what, value in change.items())
+            found[name] = other
+    return found
+
+
+def _changes(plan: Plan) -> Iterator[dict[str, int | str]]:
+    for giver, taker in permutations(("tp", "pp", "dp"), 2):
+        half, rest = divmod(getattr(plan, giver), 2)
+        if not rest:
+            yield {giver: half, taker: 2 * getattr(plan, taker)}
+    for name in ("vpp", "micro_batch"):
+        value = getattr(plan, name)
+        if value % 2 == 0:
+            yield {name: value // 2}
+        yield {name: 2 * value}
+    for zero_stage in range(4):
+        yield {"zero_stage": zero_stage}
+    for recompute in ("none", "selective", "full"):
+        yield {"recompute": recompute}
+
+
+def _followed(model: Model, plan: Plan, change: dict) -> dict:
+    names = ("tp", "pp", "dp", "vpp", "zero_stage")
+    fields = {name: getattr(plan, name) for name in names} | change
+    each = model.layers // fields["pp"]
+    fields["vpp"] = gcd(fields["vpp"], each) if fields["pp"] > 1 else 1
+    if fields["dp"] * plan.cp == 1:
+        fields["zero_stage"] = 0
+    return fields
+
+
+def scaled(
+    cluster: Cluster,
+    *,
+    compute: float = 1.0,
+    memory: float = 1.0,
+    memory_bandwidth: float = 1.0,
+    bandwidth: float = 1.0,
+    latency: float = 1.0,
+) -> Cluster:
+    """A cluster that does not exist: the same, with rates and sizes times a factor.
+
+    `compute` is of every arithmetic, peak and measured alike; `memory` and
+    `memory_bandwidth` are of a GPU; `bandwidth` and `latency` of every link. What the
+    host takes to launch stays.
+    """
+    card = cluster.gpu
+    rates = ("compute", "product", "attention", "tf32", "fp32")
+    gpu = _times(card, rates, positive("compute", compute))
+    gpu = _times(gpu, ("memory",), positive("memory", memory))
+    gpu = _times(gpu, ("memory_bandwidth",), memory_bandwidth)
+    return replace(
+        cluster,
+        gpu=gpu,
+        tiers=tuple(
+            replace(tier, link=_scaled_link(tier.link, bandwidth, latency))
+            for tier in cluster.tiers
+        ),
+        uplink=cluster.uplink and _scaled_link(cluster.uplink, bandwidth, latency),
+    )
+
+
+def _scaled_link(link: Link, bandwidth: float, latency: float) -> Link:
+    faster = _times(link, ("bandwidth", "datasheet", "in_network"), bandwidth)
+    return _times(faster, ("latency", "in_network_latency"), latency)
+
+
+def _times(record, fields: tuple[str, ...], factor: float):
+    """The record with those of its fields that are known times a factor."""
+    known = {name: getattr(record, name) for name in fields}
+    return replace(
+        record,
+        **{name: factor * v for name, v in known.items() if v is not None},
+    )

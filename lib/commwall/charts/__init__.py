@@ -14,6 +14,7 @@ from commwall.charts.ladder import (
     share_lines,
 )
 from commwall.charts.links import lines_by_ranks, lines_by_size, ring_states
+from commwall.charts.plans_drawn import plan_scatter
 from commwall.charts.splits import block_split, layer_split, three_cuts
 from commwall.charts.style import COLOURS, axes, si_axis
 from commwall.charts.timeline import timeline
@@ -34,6 +35,7 @@ __all__ = [
     "memory_bars",
     "network_roofline",
     "part_bars",
+    "plan_scatter",
     "ratio_lines",
     "rig_scatter",
     "ring_states",
