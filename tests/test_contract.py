@@ -421,7 +421,8 @@ def test_the_default_space_of_a_search():
     assert all(plan.sequence_parallel == (plan.tp > 1) for plan in space)
 
 
-MODULES = ["volumes", "memory", "steptime", "pipeline", "sweep", "topology"]
+MODULES = ["volumes", "memory", "steptime", "pipeline", "sweep", "topology",
+           "economics", "compression"]  # fmt: skip
 
 
 @pytest.mark.parametrize("name", MODULES)
