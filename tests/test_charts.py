@@ -45,6 +45,9 @@ DRAWINGS = {
     "bandwidth_ladder": lambda ax=None: charts.bandwidth_ladder(
         {"NVLink 4": (450e9, 370e9), "PCIe 4.0": (31.5e9, 24.4e9)}, ax=ax
     ),
+    "gain_lines": lambda ax=None: charts.gain_lines(
+        [1, 2, 4], {"links": [1.0, 1.1, 1.2], "memory": [1.0, 1.3, 1.3]}, ax=ax
+    ),
     "growth_lines": lambda ax=None: charts.growth_lines(
         [2, 4, 8], {"tp": [1.0, 2.0, 4.0], "another": [2.0, 3.0, 4.0]}, unit="B", ax=ax
     ),
@@ -53,6 +56,9 @@ DRAWINGS = {
     ),
     "lines_by_size": lambda ax=None: charts.lines_by_size(
         {"ring": (SIZES, SECONDS)}, "s", ax=ax
+    ),
+    "loss_curves": lambda ax=None: charts.loss_curves(
+        {"fp32": ([1e3, 1e4, 1e5], [2.0, 0.8, 0.3])}, "B", "sent by a rank", ax=ax
     ),
     "measured_scatter": lambda ax=None: charts.measured_scatter(
         {"one": ([0.5, 20.0], [0.4, 25.0]), "other": ([3.0], [3.0])}, "s", ax=ax

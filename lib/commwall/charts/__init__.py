@@ -13,12 +13,13 @@ from commwall.charts.ladder import (
     ratio_lines,
     share_lines,
 )
+from commwall.charts.learning import loss_curves
 from commwall.charts.links import lines_by_ranks, lines_by_size, ring_states
 from commwall.charts.plans_drawn import plan_scatter
 from commwall.charts.splits import block_split, layer_split, three_cuts
 from commwall.charts.style import COLOURS, axes, si_axis
 from commwall.charts.timeline import timeline
-from commwall.charts.traffic import axis_bars, growth_lines
+from commwall.charts.traffic import axis_bars, gain_lines, growth_lines
 
 __all__ = [
     "COLOURS",
@@ -27,10 +28,12 @@ __all__ = [
     "bandwidth_ladder",
     "block_split",
     "box_drawing",
+    "gain_lines",
     "growth_lines",
     "layer_split",
     "lines_by_ranks",
     "lines_by_size",
+    "loss_curves",
     "measured_scatter",
     "memory_bars",
     "network_roofline",

@@ -8,7 +8,9 @@ from matplotlib.ticker import FuncFormatter, NullFormatter
 from commwall.charts.style import COLOURS, INK, axes, legend_above
 from commwall.units import Bytes, format_si
 
-__all__ = ["axis_bars", "growth_lines"]
+_GAINS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#000000")
+
+__all__ = ["axis_bars", "gain_lines", "growth_lines"]
 
 
 def axis_bars(rows: Mapping[str, Mapping[str, Bytes]], ax: Axes | None = None) -> Axes:
@@ -62,6 +64,23 @@ def growth_lines(
     ax.set_yscale("log", base=2 if unit is None else 10)
     _si_log_axis(ax.yaxis, unit)
     legend_above(ax)
+    return ax
+
+
+def gain_lines(
+    factors: Sequence[float],
+    gains: Mapping[str, Sequence[float]],
+    ax: Axes | None = None,
+) -> Axes:
+    """Gain against the factor by which one part of a machine grows; 1 is no gain."""
+    ax = axes(ax)
+    for (name, line), colour in zip(gains.items(), _GAINS, strict=False):
+        ax.plot(factors, line, marker="o", markersize=4, color=colour, label=name)
+    ax.set_xscale("log", base=2)
+    ax.set_xticks(factors, [f"{factor:g}" for factor in factors])
+    ax.set_xlabel("times as much of it")
+    ax.set_ylabel("gain in tokens/s")
+    legend_above(ax, 3)
     return ax
 
 
