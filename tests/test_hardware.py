@@ -76,6 +76,13 @@ def test_peer_to_peer_is_what_the_driver_does_unless_said():
     assert replace(cluster(8, gpu=geforce), p2p=True).peer_to_peer
 
 
+def test_cards_without_peers_cross_host_memory_between_nodes_as_well():
+    boxes = cluster(64, inside=HOST)
+    assert boxes.link_across(64).through_host
+    assert boxes.link_across(64, 8).through_host
+    assert not POD.link_across(64).through_host
+
+
 def test_nodes_are_counted_and_a_part_of_one_is_one():
     assert POD.nodes == 8
     assert cluster(4).nodes == 1

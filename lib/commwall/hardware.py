@@ -227,11 +227,12 @@ class Cluster:
         groups = min(stride, self.gpus_per_node)
         members = self.gpus_per_node // groups
         rails = nic.bandwidth * self.nics_per_node / groups
-        if members == 1:
-            return replace(nic, bandwidth=rails)
         inner = self._inside(self.gpus_per_node, stride)
+        if members == 1:
+            return replace(nic, bandwidth=rails, through_host=inner.through_host)
         return replace(
             nic,
+            through_host=inner.through_host,
             bandwidth=min(rails, inner.bandwidth),
             latency=(nic.latency + (members - 1) * inner.latency) / members,
         )
