@@ -111,6 +111,13 @@ DRAWINGS = {
         ax=ax,
     ),
     "timeline": lambda ax=None: timeline(schedule("1f1b", 4, 8), ax=ax),
+    "wire_lines": lambda ax=None: charts.wire_lines(
+        [9e9, 18e9],
+        {"stages": [0.4, 0.5], "ZeRO": [0.2, 0.4]},
+        mark=0.35,
+        shares=True,
+        ax=ax,
+    ),
 }
 every_drawing = pytest.mark.parametrize("draw", DRAWINGS.values(), ids=DRAWINGS)
 

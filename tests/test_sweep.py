@@ -10,7 +10,7 @@ from commwall.memory import memory
 from commwall.model import Model
 from commwall.plan import Plan
 from commwall.steptime import step_time
-from commwall.sweep import neighbours, plans, scaled, search
+from commwall.sweep import neighbors, plans, scaled, search
 from samples import A100, LLAMA_70B, MIXTRAL, cluster, gpt
 
 GPT_7B = gpt(36, 4096, 32, 2048)
@@ -175,8 +175,8 @@ def differences(one, other):
             if getattr(one, name) != getattr(other, name)}  # fmt: skip
 
 
-def test_neighbours_are_one_change_away_and_legal():
-    found = neighbours(SMALL, PIPED)
+def test_neighbors_are_one_change_away_and_legal():
+    found = neighbors(SMALL, PIPED)
 
     assert found["zero_stage 3"] == replace(PIPED, zero_stage=3)
     assert found["pp 2, dp 4"] == replace(PIPED, pp=2, dp=4)
@@ -189,18 +189,18 @@ def test_neighbours_are_one_change_away_and_legal():
 
 
 def test_what_has_to_follow_a_change_does():
-    found = neighbours(SMALL, replace(PIPED, pp=2))
+    found = neighbors(SMALL, replace(PIPED, pp=2))
 
     assert found["dp 1, tp 2"].zero_stage == 0
     assert found["dp 1, tp 2"].sequence_parallel
-    assert neighbours(SMALL, PIPED)["pp 2, dp 4"].vpp == 3
-    assert "dp 1, pp 8" not in neighbours(SMALL, PIPED)
-    assert neighbours(SMALL, Plan(pp=2, vpp=6, global_batch=4))["pp 1, dp 2"].vpp == 1
+    assert neighbors(SMALL, PIPED)["pp 2, dp 4"].vpp == 3
+    assert "dp 1, pp 8" not in neighbors(SMALL, PIPED)
+    assert neighbors(SMALL, Plan(pp=2, vpp=6, global_batch=4))["pp 1, dp 2"].vpp == 1
 
 
 def test_the_winner_of_a_search_has_no_faster_neighbour_that_fits():
     winner = search(SMALL, POD, 32)[0]
-    for plan in neighbours(SMALL, winner.plan).values():
+    for plan in neighbors(SMALL, winner.plan).values():
         if plan.micro_batch <= 8 and memory(SMALL, plan).fits(POD.gpu):
             assert step_time(SMALL, plan, POD).total >= winner.step.total
 

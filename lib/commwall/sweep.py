@@ -16,7 +16,7 @@ from commwall.plan import Plan
 from commwall.rules import divisors, instance, positive, whole
 from commwall.steptime import StepTime, step_time
 
-__all__ = ["Candidate", "neighbours", "plans", "scaled", "search"]
+__all__ = ["Candidate", "neighbors", "plans", "scaled", "search"]
 
 _DEFAULTS = Plan()
 
@@ -128,7 +128,7 @@ def _powers_of_two(limit: int) -> list[int]:
     return [2**power for power in range(limit.bit_length()) if 2**power <= limit]
 
 
-def neighbours(model: Model, plan: Plan) -> dict[str, Plan]:
+def neighbors(model: Model, plan: Plan) -> dict[str, Plan]:
     """Legal plans one change away, by the change: why is this plan the fastest?
 
     A factor of two moves from one of tp, pp and dp to another; micro-batch or chunks
@@ -137,7 +137,7 @@ def neighbours(model: Model, plan: Plan) -> dict[str, Plan]:
     with tp. Whether they fit is not asked.
 
     >>> tiny = Model(2, 8, 2, 2, 32, 100, 16, gated_mlp=False, tied_embeddings=True)
-    >>> list(neighbours(tiny, Plan(tp=2, global_batch=2, recompute="full")))
+    >>> list(neighbors(tiny, Plan(tp=2, global_batch=2, recompute="full")))
     ['tp 1, pp 2', 'tp 1, dp 2', 'micro_batch 2', 'recompute none', \
 'recompute selective']
     """

@@ -15,7 +15,7 @@ from commwall.charts.ladder import (
 )
 from commwall.charts.learning import loss_curves
 from commwall.charts.links import lines_by_ranks, lines_by_size, ring_states
-from commwall.charts.plans_drawn import plan_scatter
+from commwall.charts.plans_drawn import plan_scatter, wire_lines
 from commwall.charts.splits import block_split, layer_split, three_cuts
 from commwall.charts.style import COLOURS, axes, si_axis
 from commwall.charts.timeline import timeline
@@ -48,4 +48,5 @@ __all__ = [
     "step_bars",
     "three_cuts",
     "timeline",
+    "wire_lines",
 ]
