@@ -110,6 +110,9 @@ DRAWINGS = {
         ranks=2,
         ax=ax,
     ),
+    "verdict_bars": lambda ax=None: charts.verdict_bars(
+        {"one": {"right": 2, "wrong": 0}, "two": {"right": 1, "wrong": 3}}, ax=ax
+    ),
     "timeline": lambda ax=None: timeline(schedule("1f1b", 4, 8), ax=ax),
     "wire_lines": lambda ax=None: charts.wire_lines(
         [9e9, 18e9],

@@ -20,6 +20,7 @@ from commwall.charts.splits import block_split, layer_split, three_cuts
 from commwall.charts.style import COLOURS, axes, si_axis
 from commwall.charts.timeline import timeline
 from commwall.charts.traffic import axis_bars, gain_lines, growth_lines
+from commwall.charts.verdicts import verdict_bars
 
 __all__ = [
     "COLOURS",
@@ -48,5 +49,6 @@ __all__ = [
     "step_bars",
     "three_cuts",
     "timeline",
+    "verdict_bars",
     "wire_lines",
 ]
