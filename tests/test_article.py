@@ -35,16 +35,10 @@ IDS = [f"C{number:02d}" for number in range(1, 68)]
 
 # Pages that are still to come; a page that is there must be right, listed or not.
 AWAITED = {
-    "notebooks/anecdote",
-    "notebooks/bridge_pair",
     "notebooks/data_wall",
-    "notebooks/new_hardware",
     "notebooks/pipeline_wall",
-    "notebooks/plan_search",
-    "notebooks/sending_less",
     "notebooks/tensor_wall",
     "notebooks/whole_step",
-    "notebooks/will_it_fit",
 }
 # Ids of concepts that a page which is there does not name yet.
 UNNAMED: set[str] = set()
