@@ -45,11 +45,25 @@ DRAWINGS = {
     "bandwidth_ladder": lambda ax=None: charts.bandwidth_ladder(
         {"NVLink 4": (450e9, 370e9), "PCIe 4.0": (31.5e9, 24.4e9)}, ax=ax
     ),
+    "bubble_lines": lambda ax=None: charts.bubble_lines(
+        [2, 4, 8], {"of the step": [0.1, 0.2, 0.3], "a line": [0.1, 0.2, 0.4]}, ax=ax
+    ),
+    "degree_lines": lambda ax=None: charts.degree_lines(
+        [1, 8, 16],
+        {"NVLink": [4e-2, 7e-3, 8e-3]},
+        bare={"NVLink": [4e-2, 5e-3, 3e-3]},
+        measured={"NVLink": {8: 7e-3}},
+        node=8,
+        ax=ax,
+    ),
     "gain_lines": lambda ax=None: charts.gain_lines(
         [1, 2, 4], {"links": [1.0, 1.1, 1.2], "memory": [1.0, 1.3, 1.3]}, ax=ax
     ),
     "growth_lines": lambda ax=None: charts.growth_lines(
         [2, 4, 8], {"tp": [1.0, 2.0, 4.0], "another": [2.0, 3.0, 4.0]}, unit="B", ax=ax
+    ),
+    "held_lines": lambda ax=None: charts.held_lines(
+        {"gpipe": [8.0, 8.0], "1f1b": [2.0, 1.0]}, ax=ax
     ),
     "lines_by_ranks": lambda ax=None: charts.lines_by_ranks(
         {"ring": ([2, 8, 64], [1e-5, 1e-4, 1e-3])}, "s", ax=ax
@@ -114,6 +128,9 @@ DRAWINGS = {
         {"one": {"right": 2, "wrong": 0}, "two": {"right": 1, "wrong": 3}}, ax=ax
     ),
     "timeline": lambda ax=None: timeline(schedule("1f1b", 4, 8), ax=ax),
+    "timelines": lambda ax=None: charts.timelines(
+        {name: schedule(name, 4, 8) for name in ("gpipe", "zero_bubble")}, ax=ax
+    ),
     "wire_lines": lambda ax=None: charts.wire_lines(
         [9e9, 18e9],
         {"stages": [0.4, 0.5], "ZeRO": [0.2, 0.4]},

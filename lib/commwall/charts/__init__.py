@@ -7,6 +7,7 @@ for colour-blind readers); compute is grey, hidden traffic is hatched.
 from commwall.charts.accuracy_drawn import measured_scatter, rung_bars
 from commwall.charts.bars import memory_bars, part_bars, step_bars
 from commwall.charts.boxes_drawn import box_drawing, rig_scatter
+from commwall.charts.degrees import bubble_lines, degree_lines, held_lines
 from commwall.charts.ladder import (
     bandwidth_ladder,
     network_roofline,
@@ -18,7 +19,7 @@ from commwall.charts.links import lines_by_ranks, lines_by_size, ring_states
 from commwall.charts.plans_drawn import plan_scatter, wire_lines
 from commwall.charts.splits import block_split, layer_split, three_cuts
 from commwall.charts.style import COLOURS, axes, si_axis
-from commwall.charts.timeline import timeline
+from commwall.charts.timeline import timeline, timelines
 from commwall.charts.traffic import axis_bars, gain_lines, growth_lines
 from commwall.charts.verdicts import verdict_bars
 
@@ -29,8 +30,11 @@ __all__ = [
     "bandwidth_ladder",
     "block_split",
     "box_drawing",
+    "bubble_lines",
+    "degree_lines",
     "gain_lines",
     "growth_lines",
+    "held_lines",
     "layer_split",
     "lines_by_ranks",
     "lines_by_size",
@@ -49,6 +53,7 @@ __all__ = [
     "step_bars",
     "three_cuts",
     "timeline",
+    "timelines",
     "verdict_bars",
     "wire_lines",
 ]

@@ -1,0 +1,69 @@
+"""One layer's seconds: by hand, beside the step's, and what a cut cannot change."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from commwall.collectives import all_reduce_time
+from commwall.layers import layer_time
+from commwall.passes import host_time
+from commwall.plan import Overlap, Plan
+from commwall.steptime import step_time
+from samples import LLAMA_70B, NVLINK, cluster
+
+FUSED = Plan(tp=8, fused_kernels=True)
+
+
+def test_a_layer_sums_its_activations_four_times():
+    """4,096 tokens of 8,192 values of 2 bytes are 67,108,864 bytes."""
+    found = layer_time(LLAMA_70B, FUSED, cluster(8))
+
+    assert found.sums == pytest.approx(4 * all_reduce_time(67_108_864, 8, NVLINK))
+
+
+def test_full_recomputation_sums_six_times():
+    plain = layer_time(LLAMA_70B, FUSED, cluster(8))
+    again = layer_time(LLAMA_70B, replace(FUSED, recompute="full"), cluster(8))
+
+    assert again.sums == pytest.approx(1.5 * plain.sums)
+
+
+@given(tp=st.sampled_from([1, 2, 4, 8]), pp=st.sampled_from([1, 2, 4]),
+       m=st.sampled_from([1, 3, 8]), fused=st.booleans())  # fmt: skip
+def test_all_layers_are_what_a_step_spends_on_them(tp, pp, m, fused):
+    """The step has the logits besides, which no layer has."""
+    plan = Plan(tp=tp, pp=pp, global_batch=m, fused_kernels=fused)
+    machine = cluster(tp * pp)
+    layers = m * LLAMA_70B.layers / pp
+    one, step = (
+        layer_time(LLAMA_70B, plan, machine),
+        step_time(LLAMA_70B, plan, machine),
+    )
+
+    assert step.exposed["tp"] == pytest.approx(layers * one.sums, abs=1e-12)
+    assert step.launch == pytest.approx(layers * one.launch, abs=1e-9)
+    assert step.compute >= layers * (one.work + one.launch) * (1 - 1e-9)
+
+
+@given(tp=st.sampled_from([1, 2, 4, 8]), seq=st.sampled_from([8, 64, 512, 4096]))
+def test_a_layer_takes_no_less_than_its_launch(tp, seq):
+    plan, model = Plan(tp=tp), replace(LLAMA_70B, seq=seq)
+
+    assert layer_time(model, plan, cluster(8)).total >= host_time(plan, 1) - 1e-12
+
+
+def test_what_may_hide_hides_behind_the_layer_s_own_work():
+    hidden = replace(FUSED, overlap=Overlap(tp=True))
+    found = layer_time(LLAMA_70B, hidden, cluster(8))
+
+    assert found.sums == 0
+    assert found.total == pytest.approx(layer_time(LLAMA_70B, FUSED, cluster(8)).work)
+
+
+def test_an_eighth_of_a_layer_takes_more_than_an_eighth():
+    """Norms and residuals are not divided, and tiles do not divide evenly."""
+    whole = layer_time(LLAMA_70B, replace(FUSED, tp=1), cluster(8)).work
+
+    assert layer_time(LLAMA_70B, FUSED, cluster(8)).work > whole / 8
