@@ -7,11 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from commwall.collectives import all_reduce_time
-from commwall.layers import layer_time
-from commwall.passes import host_time
+from commwall.layers import layer_time, stage_times
+from commwall.passes import host_time, logits_pass
+from commwall.pipeline import makespan, schedule
 from commwall.plan import Overlap, Plan
 from commwall.steptime import step_time
-from samples import LLAMA_70B, NVLINK, cluster
+from samples import A100, LLAMA_70B, NVLINK, cluster
 
 FUSED = Plan(tp=8, fused_kernels=True)
 
@@ -67,3 +68,33 @@ def test_an_eighth_of_a_layer_takes_more_than_an_eighth():
     whole = layer_time(LLAMA_70B, replace(FUSED, tp=1), cluster(8)).work
 
     assert layer_time(LLAMA_70B, FUSED, cluster(8)).work > whole / 8
+
+
+def test_the_last_stage_has_the_logits_besides_its_layers():
+    forward, backward = stage_times(LLAMA_70B, Plan(pp=8), A100)
+    logits = logits_pass(LLAMA_70B, Plan(pp=8), A100).total
+
+    assert len(set(forward[:-1])) == 1
+    assert forward[-1] - forward[0] == pytest.approx(logits / 3)
+    assert sum(backward) - 8 * backward[0] == pytest.approx(logits * 2 / 3)
+
+
+@pytest.mark.parametrize(
+    ("layers", "within"), [(None, 0.001), ((11, 10, 10, 10, 10, 10, 10, 9), 0.04)]
+)
+def test_a_schedule_of_the_stages_takes_a_step_s_compute_and_bubble(layers, within):
+    """The step's closed form is for a slow last stage; a slow first one waits less."""
+    plan = Plan(pp=8, global_batch=16, stage_layers=layers, fused_kernels=True)
+    forward, backward = stage_times(LLAMA_70B, plan, A100)
+    tasks = schedule("1f1b", 8, 16, forward=forward, backward=backward)
+    step = step_time(LLAMA_70B, plan, cluster(8))
+    closed = step.compute + step.bubble
+
+    assert closed * (1 - within) <= makespan(tasks) <= closed * (1 + 1e-9)
+
+
+def test_layers_stand_on_the_stage_that_the_plan_says():
+    plan = Plan(pp=2, stage_layers=(79, 1))
+    forward, _ = stage_times(LLAMA_70B, plan, A100)
+
+    assert forward[0] > 10 * forward[1]

@@ -1,20 +1,20 @@
-r"""Seconds of one layer of a transformer, part by part: products, memory, wire, host.
+r"""Seconds of one layer of a transformer, part by part, and of a pipeline's stages.
 
 What tensor parallelism divides and what it does not shows on one layer better than on a
-step. Leaves out: embedding, logits, optimizer, and whatever lies between layers.
+step. Leaves out: the embedding, the optimizer, and whatever lies between layers.
 """
 
 from dataclasses import dataclass
 
 from commwall.exposure import traffic_time
-from commwall.hardware import Cluster
+from commwall.hardware import GPU, Cluster
 from commwall.model import Model
-from commwall.passes import backward_pass, host_time, layer_pass
+from commwall.passes import backward_pass, host_time, layer_pass, logits_pass
 from commwall.plan import Plan
 from commwall.units import Seconds
 from commwall.volumes import traffic
 
-__all__ = ["LayerTime", "layer_time"]
+__all__ = ["LayerTime", "layer_time", "stage_times"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -61,3 +61,23 @@ def layer_time(model: Model, plan: Plan, cluster: Cluster) -> LayerTime:
         sums=sums,
         launch=max(0.0, host_time(plan, 1) - busy),
     )
+
+
+def stage_times(
+    model: Model, plan: Plan, gpu: GPU
+) -> tuple[tuple[Seconds, ...], tuple[Seconds, ...]]:
+    """Forward and backward seconds of each pipeline stage, for one micro-batch.
+
+    What `schedule` takes to time stages that are not equal: the last also has the
+    projection onto the vocabulary and the loss, a third of it forward. Leaves out:
+    traffic inside a stage, and waiting for the host.
+    """
+    plan.check(model)
+    one = layer_pass(model, plan, gpu)
+    ahead, back = one.total, backward_pass(plan, one).total
+    logits = logits_pass(model, plan, gpu).total
+    layers = [plan.layers_on(model, stage) for stage in range(plan.pp)]
+    forward, backward = [n * ahead for n in layers], [n * back for n in layers]
+    forward[-1] += logits / 3
+    backward[-1] += logits * 2 / 3
+    return tuple(forward), tuple(backward)

@@ -64,7 +64,7 @@ def bubble_lines(
         ax.plot(stages, line, "-" if number < 2 else "--", color=colour, marker=marker,
                 markersize=4, label=name)  # fmt: skip
     _log_degrees(ax, stages)
-    ax.set_ylim(0, 1.05)
+    ax.set_ylim(0, None)
     ax.yaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
     ax.set_xlabel("stages")
     legend_above(ax)

@@ -18,6 +18,7 @@ from commwall.published.tables import (
     nanotron_stages,
     read,
     run,
+    stages_with_ends,
 )
 
 __all__ = [
@@ -28,6 +29,7 @@ __all__ = [
     "memory_runs",
     "nanotron_stages",
     "runs",
+    "stages_with_ends",
 ]
 
 
