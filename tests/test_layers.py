@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from commwall.collectives import all_reduce_time
-from commwall.layers import layer_time, stage_times
-from commwall.passes import host_time, logits_pass
+from commwall.layers import layer_time, stage_times, weight_times
+from commwall.passes import host_time, layer_pass, logits_pass
 from commwall.pipeline import makespan, schedule
 from commwall.plan import Overlap, Plan
 from commwall.steptime import step_time
@@ -98,3 +98,20 @@ def test_layers_stand_on_the_stage_that_the_plan_says():
     forward, _ = stage_times(LLAMA_70B, plan, A100)
 
     assert forward[0] > 10 * forward[1]
+
+
+@given(pp=st.sampled_from([2, 4, 8]), fused=st.booleans())
+def test_gradients_of_weights_take_less_than_half_of_the_backward_pass(pp, fused):
+    plan = Plan(pp=pp, fused_kernels=fused)
+    later = weight_times(LLAMA_70B, plan, A100)
+    _, backward = stage_times(LLAMA_70B, plan, A100)
+
+    assert all(0 < a < b / 2 for a, b in zip(later, backward, strict=True))
+
+
+def test_gradients_of_weights_are_a_third_of_all_products():
+    """Forward, gradient of the input, gradient of the weights: attention apart."""
+    plan = Plan(pp=8, fused_kernels=True)
+    one = layer_pass(LLAMA_70B, plan, A100)
+
+    assert weight_times(LLAMA_70B, plan, A100)[0] == pytest.approx(10 * one.matmul)

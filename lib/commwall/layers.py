@@ -14,7 +14,7 @@ from commwall.plan import Plan
 from commwall.units import Seconds
 from commwall.volumes import traffic
 
-__all__ = ["LayerTime", "layer_time", "stage_times"]
+__all__ = ["LayerTime", "layer_time", "stage_times", "weight_times"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -81,3 +81,17 @@ def stage_times(
     forward[-1] += logits / 3
     backward[-1] += logits * 2 / 3
     return tuple(forward), tuple(backward)
+
+
+def weight_times(model: Model, plan: Plan, gpu: GPU) -> tuple[Seconds, ...]:
+    """Of each stage's backward seconds, those for the gradients of its weights.
+
+    One product for each of the forward pass: less than half, since attention and the
+    memory-bound kernels only have an input's gradient. What a zero-bubble schedule may
+    put off. qi2024.
+    """
+    plan.check(model)
+    product = layer_pass(model, plan, gpu).matmul
+    times = [plan.layers_on(model, stage) * product for stage in range(plan.pp)]
+    times[-1] += logits_pass(model, plan, gpu).matmul / 3
+    return tuple(times)

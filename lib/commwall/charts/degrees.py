@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from matplotlib.axes import Axes
-from matplotlib.ticker import MultipleLocator, NullFormatter
+from matplotlib.ticker import MaxNLocator, MultipleLocator, NullFormatter
 
 from commwall.charts.style import INK, axes, legend_above, si_axis
 from commwall.units import Seconds
@@ -79,6 +79,7 @@ def held_lines(held: Mapping[str, Sequence[float]], ax: Axes | None = None) -> A
                 label=name)  # fmt: skip
     ax.set_ylim(0, None)
     ax.xaxis.set_major_locator(MultipleLocator(1))
+    ax.yaxis.set_major_locator(MaxNLocator(integer=True))
     ax.set_xlabel("stage")
     ax.set_ylabel("micro-batches held")
     legend_above(ax)
