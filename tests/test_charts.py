@@ -7,6 +7,7 @@ from matplotlib.axes import Axes
 
 from commwall import charts
 from commwall.boxes import pcie_box
+from commwall.buckets import bucketed
 from commwall.charts import (
     COLOURS,
     axis_bars,
@@ -45,8 +46,14 @@ DRAWINGS = {
     "bandwidth_ladder": lambda ax=None: charts.bandwidth_ladder(
         {"NVLink 4": (450e9, 370e9), "PCIe 4.0": (31.5e9, 24.4e9)}, ax=ax
     ),
+    "batch_lines": lambda ax=None: charts.batch_lines(
+        [1e4, 1e6, 1e8], {"slow": [9.0, 4.0, 90.0]}, {"slow": (1e6, 4.0)}, 1e6, ax=ax
+    ),
     "bubble_lines": lambda ax=None: charts.bubble_lines(
         [2, 4, 8], {"of the step": [0.1, 0.2, 0.3], "a line": [0.1, 0.2, 0.4]}, ax=ax
+    ),
+    "bucket_timeline": lambda ax=None: charts.bucket_timeline(
+        2.0, {"a link": bucketed(4.0, 1.0, 2.0, lambda size: 0.6 * size)}, ax=ax
     ),
     "degree_lines": lambda ax=None: charts.degree_lines(
         [1, 8, 16],
@@ -100,6 +107,9 @@ DRAWINGS = {
         },
         ax=ax,
     ),
+    "scaling_lines": lambda ax=None: charts.scaling_lines(
+        {"a": ([1, 2, 4], [1.0, 0.9, 0.8], [1.0, 0.95, 0.85])}, ax=ax
+    ),
     "share_lines": lambda ax=None: charts.share_lines(
         SIZES, {"PCIe": [0.1, 0.2, 0.4, 0.6, 0.9]}, {"the article's": 1e6}, ax=ax
     ),
@@ -108,6 +118,9 @@ DRAWINGS = {
         BOX, usage(BOX, ring_all_reduce_flows(BOX)), ax=ax
     ),
     "rig_scatter": lambda ax=None: charts.rig_scatter(rigs().values(), ax=ax),
+    "term_grid": lambda ax=None: charts.term_grid(
+        {"tp 8": {"host": ("tp", 0.6), "NVLink": ("elementwise", 0.2)}}, ax=ax
+    ),
     "three_cuts": lambda ax=None: charts.three_cuts(
         {"dp": "gradients", "tp": "activations", "pp": "boundaries"}, ax=ax
     ),
