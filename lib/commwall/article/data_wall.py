@@ -14,6 +14,7 @@ ARTICLE_NIC = "100 GbE RoCEv2"
 PROFILE = {  # network, micro-batch, accumulation: forward, all-reduce, backward, step
     ("Ethernet", 1, 1): (36.65, 2205.86, 33.63, 74.96),
     ("Ethernet", 16, 1): (35.71, 2275.43, 60.81, 75.59),
+    ("Ethernet", 16, 4): (137.80, 2259.36, 243.72, 74.92),
     ("InfiniBand", 1, 1): (25.36, 316.18, 23.25, 58.49),
     ("InfiniBand", 16, 1): (32.81, 336.40, 59.99, 57.79),
     ("InfiniBand", 16, 4): (131.04, 339.52, 237.92, 56.91),

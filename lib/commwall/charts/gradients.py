@@ -27,12 +27,7 @@ def bucket_timeline(
     names = ["backward pass", *rows]
     ax.barh([0], [backward], height=0.6, color=COLOURS["compute"])
     for row, buckets in enumerate(rows.values(), start=1):
-        for bucket in buckets:
-            shown = bucket.end > backward
-            face = COLOURS["dp"] if shown else "white"
-            ax.barh(row, bucket.end - bucket.start, left=bucket.start, height=0.6,
-                    color=face, edgecolor=COLOURS["dp"] if not shown else "white",
-                    hatch=None if shown else "////", linewidth=0.6)  # fmt: skip
+        _draw(ax, row, buckets, backward)
     ax.barh([0], [0], color="white", edgecolor=COLOURS["dp"], hatch="////",
             label="bucket, hidden")  # fmt: skip
     ax.barh([0], [0], color=COLOURS["dp"], label="ends after the pass")
@@ -44,6 +39,15 @@ def bucket_timeline(
     si_axis(ax.xaxis, "s")
     legend_above(ax, 2, centre=0.35)
     return ax
+
+
+def _draw(ax: Axes, row: int, buckets: Sequence[Bucket], backward: Seconds) -> None:
+    for bucket in buckets:
+        hidden = bucket.end <= backward
+        ax.barh(row, bucket.end - bucket.start, left=bucket.start, height=0.6,
+                color="white" if hidden else COLOURS["dp"],
+                edgecolor=COLOURS["dp"] if hidden else "white",
+                hatch="////" if hidden else None, linewidth=0.6)  # fmt: skip
 
 
 def batch_lines(
