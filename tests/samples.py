@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from commwall.hardware import GPU, Cluster, Link, Tier
 from commwall.model import Model
+from commwall.passes import layer_pass
 from commwall.plan import Overlap, Plan
 
 NVLINK = Link(name="NVLink", bandwidth=235e9, latency=2e-6, source="example")
@@ -177,3 +178,8 @@ def clusters(draw, gpus):
         gpus_per_node=per_node,
         nics=draw(st.sampled_from([1, 8])),
     )
+
+
+def stage_forward(model, plan, gpu):
+    """The layers of the stage that has most, forward."""
+    return layer_pass(model, plan, gpu).of_layers(plan.most_layers(model))

@@ -28,13 +28,12 @@ from commwall.passes import (
     LAUNCHES,
     accumulation_time,
     backward_pass,
-    forward_pass,
     host_time,
     logits_pass,
     slowest_stage,
 )
 from commwall.plan import Plan, Precision
-from samples import A100, LLAMA_70B, MIXTRAL, NOT_SIZES, gpt, planned
+from samples import A100, LLAMA_70B, MIXTRAL, NOT_SIZES, gpt, planned, stage_forward
 
 GPT_22B = gpt(48, 6144, 64, 2048)
 KEPT_WHOLE = replace(A100, memory_bandwidth=inf)  # bytes cost nothing
@@ -296,7 +295,7 @@ def test_the_slowest_stage_is_the_last_unless_another_has_many_more_layers():
 
 def test_a_fused_kernels_backward_computes_the_scores_again():
     """Five products for the forward's two."""
-    forward = forward_pass(GPT_22B, Plan(tp=8), A100)
+    forward = stage_forward(GPT_22B, Plan(tp=8), A100)
 
     again = backward_pass(Plan(tp=8), forward).attention
     assert again == pytest.approx(2.5 * forward.attention)
@@ -304,7 +303,7 @@ def test_a_fused_kernels_backward_computes_the_scores_again():
 
 def test_backward_is_twice_forward_and_what_is_recomputed():
     plan = Plan(tp=8, fused_attention=False)
-    forward = forward_pass(GPT_22B, plan, A100)
+    forward = stage_forward(GPT_22B, plan, A100)
     core = forward.attention + forward.scores
 
     extra = {
@@ -328,7 +327,7 @@ def test_a_layer_forward_is_within_a_tenth_of_korthikanti_2022(
                 sequence_parallel=sequence_parallel, fused_kernels=True)  # fmt: skip
     two_all_reduces = 2 * 2 * 7 / 8 * GPT_22B.activation(4) / 235e9
 
-    forward = forward_pass(GPT_22B, plan, A100).total / 48 + two_all_reduces
+    forward = stage_forward(GPT_22B, plan, A100).total / 48 + two_all_reduces
     assert forward == pytest.approx(milliseconds * 1e-3, rel=0.1)
 
 
@@ -336,7 +335,7 @@ def test_recomputing_a_layers_core_costs_what_korthikanti_2022_measured():
     """Table 4: backward 13.2 ms instead of 11.9."""
     plan = Plan(tp=8, micro_batch=4, global_batch=4, fused_attention=False,
                 fused_kernels=True)  # fmt: skip
-    forward = forward_pass(GPT_22B, plan, A100)
+    forward = stage_forward(GPT_22B, plan, A100)
 
     core = (forward.attention + forward.scores) / 48
     assert core == pytest.approx(1.3e-3, rel=0.15)
@@ -383,7 +382,7 @@ def test_a_faster_clock_makes_everything_faster_alike(m, n, k, clock):
 @given(case=planned())
 def test_every_kernel_of_a_legal_plan_takes_some_time(case):
     model, plan = case
-    forward = forward_pass(model, plan, A100)
+    forward = stage_forward(model, plan, A100)
 
     assert min(forward.matmul, forward.attention, forward.elementwise) > 0
     assert (forward.scores > 0) == (not plan.fused_attention)

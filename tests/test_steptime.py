@@ -12,7 +12,6 @@ from commwall.kernels import memory_time
 from commwall.passes import (
     accumulation_time,
     backward_pass,
-    forward_pass,
     host_time,
     logits_pass,
 )
@@ -20,7 +19,18 @@ from commwall.pipeline import bubble_overhead
 from commwall.plan import AXES, Overlap, Plan, Precision
 from commwall.steptime import step_time
 from commwall.volumes import volumes
-from samples import A100, LLAMA_70B, MIXTRAL, NIC, NVLINK, cluster, faster, gpt, runs
+from samples import (
+    A100,
+    LLAMA_70B,
+    MIXTRAL,
+    NIC,
+    NVLINK,
+    cluster,
+    faster,
+    gpt,
+    runs,
+    stage_forward,
+)
 
 NOTHING_HIDDEN = Overlap(dp=False, zero3=False, cp=False, tp=False, pp=False)
 MEGATRON = {"fused_attention": False, "fused_kernels": True, "scatter_gather": True}
@@ -61,7 +71,7 @@ def test_one_gpu_computes_and_updates_and_does_nothing_else():
     model = gpt(24, 2304, 24, 2048)
     plan = Plan(global_batch=2)
     step = step_time(model, plan, cluster(1))
-    forward = forward_pass(model, plan, A100)
+    forward = stage_forward(model, plan, A100)
     passes = forward.total + backward_pass(plan, forward).total
 
     ends = logits_pass(model, plan, A100).total + accumulation_time(model, plan, A100)
@@ -101,11 +111,11 @@ def test_a_model_of_small_layers_waits_for_the_host():
         assert step_time(model, replace(plan, **quick), cluster(1)).launch == 0
 
 
-def test_unequal_stages_wait_for_the_one_with_most_layers():
+def test_unequal_stages_wait_for_the_one_with_moststage_forward():
     """Two stages of 60 and 20 layers, no logits: the second fills and drains once."""
     model = replace(LLAMA_70B, vocab=1)
     plan = Plan(pp=2, global_batch=4, stage_layers=(60, 20))
-    layer = forward_pass(model, Plan(pp=80, global_batch=4), A100)
+    layer = stage_forward(model, Plan(pp=80, global_batch=4), A100)
     layer = layer.total + backward_pass(Plan(), layer).total
 
     step = step_time(model, plan, cluster(2))
@@ -171,7 +181,7 @@ def test_sync_that_is_longer_than_the_backward_pass_is_not_hidden():
     plan = Plan(dp=16, global_batch=16)
     machine = cluster(16, between=replace(NIC, bandwidth=1e9), nics=1)
     step = step_time(model, plan, machine)
-    forward = forward_pass(model, plan, A100)
+    forward = stage_forward(model, plan, A100)
 
     assert step.hidden["dp"] == pytest.approx(backward_pass(plan, forward).total)
     assert step.exposed["dp"] > step.compute
@@ -209,7 +219,7 @@ def test_only_as_many_backward_passes_hide_sync_as_there_are_rounds_of_it(
     model = replace(LLAMA_70B, layers=12)
     plan = Plan(dp=16, global_batch=48, zero_stage=stage)
     machine = cluster(16, between=replace(NIC, bandwidth=1e9), nics=1)
-    backward = backward_pass(plan, forward_pass(model, plan, A100))
+    backward = backward_pass(plan, stage_forward(model, plan, A100))
 
     step = step_time(model, plan, machine)
     assert step.hidden["dp"] == pytest.approx(rounds * backward.total)
@@ -220,7 +230,7 @@ def test_zero_3_hides_a_gather_behind_each_pass_and_the_scatter_behind_backward(
     model = replace(LLAMA_70B, layers=12)
     plan = Plan(dp=16, global_batch=48, zero_stage=3)
     slow = cluster(16, between=replace(NIC, bandwidth=1e9), nics=1)
-    forward = forward_pass(model, plan, A100)
+    forward = stage_forward(model, plan, A100)
     passes = 3 * (forward.total + backward_pass(plan, forward).total)
 
     assert step_time(model, plan, slow).hidden["dp"] == pytest.approx(passes)
@@ -246,7 +256,7 @@ def test_a_ring_of_keys_and_values_hides_behind_attention_and_ulysses_does_not()
     plan = Plan(cp=8, global_batch=2)
     model = replace(LLAMA_70B, kv_heads=64)
     slow = cluster(8, inside=replace(NVLINK, bandwidth=1e9))
-    forward = forward_pass(model, plan, A100)
+    forward = stage_forward(model, plan, A100)
     attention = forward.attention + backward_pass(plan, forward).attention
 
     step = step_time(model, plan, slow)
@@ -260,7 +270,7 @@ def test_tensor_parallel_traffic_can_hide_behind_all_of_compute():
     overlap = replace(NOTHING_HIDDEN, tp=True)
     plan = Plan(tp=8, global_batch=3, overlap=overlap)
     slow = cluster(8, inside=replace(NVLINK, bandwidth=1e9))
-    forward = forward_pass(LLAMA_70B, plan, A100)
+    forward = stage_forward(LLAMA_70B, plan, A100)
     passes = forward.total + backward_pass(plan, forward).total
 
     assert step_time(LLAMA_70B, plan, cluster(8)).exposed["tp"] == 0

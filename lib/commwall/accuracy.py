@@ -90,13 +90,9 @@ def best_ranked(runs: Sequence[Run]) -> Run:
 
 
 @cache
-def _predicted(run: Run) -> StepTime:
-    return run.predicted
-
-
 def predicted(run: Run) -> StepTime:
     """`run.predicted`, computed once."""
-    return _predicted(run)
+    return run.predicted
 
 
 def rungs(run: Run) -> dict[str, tuple[Seconds, Seconds]]:
@@ -107,7 +103,7 @@ def rungs(run: Run) -> dict[str, tuple[Seconds, Seconds]]:
     step, plan = predicted(run), run.plan
     everywhere, slowest = _flop_times(run, step)
     bubble = step.bubble / step.compute
-    kernels = SUSTAINED["fused" if plan.fused_kernels else "eager"] * step.matmul
+    kernels = SUSTAINED[plan.kernels] * step.matmul
     traffic = sum(step.exposed.values())
     bound = (step.elementwise + step.launch) * (1 + bubble) + step.optimizer
     return dict(

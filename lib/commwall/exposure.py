@@ -107,12 +107,12 @@ def _exposed_sync(
     second card costs at least its whole traffic (see the page on published runs).
     """
     m, forward, backward = plan.micro_batches, stage.forward, stage.backward
-    if not (plan.overlap.host or _clear_of_host(plan, cluster)):
-        return sum(s for r, s in spent.items() if r.axis == "dp")
-    rounds = m if plan.zero_stage >= 2 else 1
-    shows = plan.pp / model.layers
     sync = sum(s for r, s in spent.items() if r.axis == "dp" and r.op != "all_gather")
     gather = sum(s for r, s in spent.items() if r.axis == "dp" and r.op == "all_gather")
+    if not (plan.overlap.host or _clear_of_host(plan, cluster)):
+        return sync + gather
+    rounds = m if plan.zero_stage >= 2 else 1
+    shows = plan.pp / model.layers
     if plan.zero_stage < 3:
         window = rounds * backward.total if plan.overlap.dp else 0.0
         return sync - min(sync * (1 - shows), window) + gather

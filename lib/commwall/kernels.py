@@ -33,7 +33,7 @@ __all__ = [
 SUSTAINED = {"fused": 0.89, "eager": 0.80}
 """Fraction of a GPU's best measured product that a long product holds in training, by
 software: kernels fused by hand or compiler, or PyTorch operation by operation. The two
-fitted constants: to 18 runs of Megatron, and to 32 of InternEvo and PaddleNLP."""
+fitted constants: to 18 runs of Megatron, and to 36 of InternEvo and PaddleNLP."""
 
 MEMORY_FRACTION = 0.85
 """Fraction of the memory's data-sheet bandwidth that streaming kernels reach."""
@@ -60,8 +60,7 @@ def memory_time(size: Bytes, gpu: GPU) -> Seconds:
 
 def product_rate(gpu: GPU, plan: Plan = _FUSED) -> FlopPerSecond:
     """FLOP/s that a long product holds on this GPU, in the plan's arithmetic."""
-    kernels = "fused" if plan.fused_kernels else "eager"
-    return SUSTAINED[kernels] * gpu.best_product(plan.precision.arithmetic)
+    return SUSTAINED[plan.kernels] * gpu.best_product(plan.precision.arithmetic)
 
 
 def matmul_time(

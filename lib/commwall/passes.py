@@ -25,7 +25,6 @@ __all__ = [
     "Stage",
     "accumulation_time",
     "backward_pass",
-    "forward_pass",
     "host_time",
     "layer_pass",
     "logits_pass",
@@ -128,11 +127,6 @@ def layer_pass(model: Model, plan: Plan, gpu: GPU) -> Pass:
     )
 
 
-def forward_pass(model: Model, plan: Plan, gpu: GPU) -> Pass:
-    """The layers of the stage that has most."""
-    return layer_pass(model, plan, gpu).of_layers(plan.most_layers(model))
-
-
 def backward_pass(plan: Plan, forward: Pass) -> Pass:
     """Twice the forward pass, and what is recomputed once more.
 
@@ -157,7 +151,7 @@ def logits_pass(model: Model, plan: Plan, gpu: GPU) -> Pass:
     if not tokens:
         return _NOTHING
     width = model.vocab / plan.tp
-    each = LOSS_BYTES["fused" if plan.fused_kernels else "eager"]
+    each = LOSS_BYTES[plan.kernels]
     projection = 3 * product_time(tokens, width, model.hidden, gpu, plan)
     return Pass(
         matmul=projection,
@@ -190,6 +184,6 @@ def host_time(plan: Plan, layers: int) -> Seconds:
     if plan.cuda_graphs:
         return 0.0
     again = 1.5 if plan.recompute == "full" else 1
-    launches = LAUNCH * LAUNCHES["fused" if plan.fused_kernels else "eager"]
+    launches = LAUNCH * LAUNCHES[plan.kernels]
     collectives = (8 if plan.sequence_parallel else 4) if plan.tp > 1 else 0
     return layers * again * (launches + COLLECTIVE_LAUNCH * collectives)

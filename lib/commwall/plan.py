@@ -170,6 +170,11 @@ class Plan:
         """Micro-batches of one replica in one optimizer step, m."""
         return self.global_batch // (self.dp * self.micro_batch)
 
+    @property
+    def kernels(self) -> str:
+        """How kernels run: "fused", or operation by operation, "eager"."""
+        return "fused" if self.fused_kernels else "eager"
+
     @cached_property
     def gpus(self) -> int:
         """GPUs that the plan fills."""

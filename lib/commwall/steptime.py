@@ -1,8 +1,8 @@
 r"""Seconds of one optimizer step: compute, bubble, exposed traffic, optimizer.
 
 The slowest stage sets the pace: it does all micro-batches one after another, and the
-pipeline fills and drains around it. Leaves out: launch overhead of small kernels, the
-input pipeline, checkpoints, stragglers, and traffic that slows compute it hides behind.
+pipeline fills and drains around it. Leaves out: the input pipeline, checkpoints,
+stragglers, and traffic that slows the compute it hides behind.
 """
 
 from collections.abc import Mapping

@@ -3,6 +3,7 @@
 from dataclasses import fields, replace
 from math import inf
 
+from commwall.accuracy import throughput
 from commwall.article.title import foundry_run, training_state
 from commwall.catalog import A100, LLAMA2_13B, RTX_4090, cluster, data_sheet
 from commwall.hardware import Cluster
@@ -91,7 +92,7 @@ def implied_utilisation(change: float | None = None) -> float:
 def gain_by_a_published_run() -> float:
     """Four A100s as fast as llm-foundry's eight, each, over 35 % of eight RTX 4090s."""
     run = foundry_run(tokens=4096)
-    each = run.plan.global_batch * run.model.seq / run.step_seconds / run.plan.gpus
+    each = throughput(run) / run.plan.gpus
     return FEWER * each / tokens_per_second() - 1
 
 

@@ -6,15 +6,14 @@ this package that computes it, the value worked out by hand, and how far the two
 apart. `data/concepts.csv` has what a reader needs and the article leaves out.
 """
 
-import csv
 from ast import literal_eval
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
-from importlib.resources import files
 from typing import Any
 
+from commwall.catalog.tables import rows
 from commwall.rules import choice
 from commwall.units import GB, GIB, MB, MICROSECOND, MILLISECOND, TB, TFLOP
 
@@ -103,12 +102,6 @@ class Concept:
     figures: tuple[Figure, ...]
 
 
-def _rows(table: str) -> list[dict[str, str]]:
-    path = files("commwall") / "data" / f"{table}.csv"
-    with path.open(encoding="utf-8", newline="") as lines:
-        return list(csv.DictReader(lines))
-
-
 def _arguments(cell: str) -> dict[str, Any]:
     """The arguments of "a=1; b='x'"."""
     pairs = (part.split("=", 1) for part in cell.split(";") if part.strip())
@@ -126,7 +119,7 @@ def figures() -> tuple[Figure, ...]:
             | {name: float(row[name]) for name in numbers}
             | {"role": choice("role", row["role"], ROLES)}
         )
-        for row in _rows("claim_figures")
+        for row in rows("claim_figures")
     )
 
 
@@ -138,7 +131,7 @@ def _figures_of(id: str) -> tuple[Figure, ...]:
 @cache
 def claims() -> tuple[Claim, ...]:
     """All claims, in the order of the article."""
-    return tuple(_claim(row) for row in _rows("claims"))
+    return tuple(_claim(row) for row in rows("claims"))
 
 
 def _claim(row: dict[str, str]) -> Claim:
@@ -171,5 +164,5 @@ def concepts() -> tuple[Concept, ...]:
             page=row["page"],
             figures=_figures_of(row["id"]),
         )
-        for row in _rows("concepts")
+        for row in rows("concepts")
     )

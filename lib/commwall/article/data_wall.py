@@ -5,7 +5,7 @@ from math import ceil, log2
 from commwall.article.layer import rate
 from commwall.balance import data_parallel_tokens
 from commwall.catalog import link
-from commwall.collectives import bus_factor
+from commwall.collectives import all_reduce_time, bus_factor
 from commwall.units import BytesPerSecond, Seconds
 
 CARDS = 256
@@ -34,7 +34,7 @@ def hops(algorithm: str = "ring", ranks: int = CARDS) -> int:
 
 def latency_of_a_ring(name: str = ARTICLE_NIC, ranks: int = CARDS) -> Seconds:
     """What the hops of a flat ring cost, if each costs what a NIC's does."""
-    return hops("ring", ranks) * link(name).latency
+    return all_reduce_time(0, ranks, link(name))
 
 
 def tokens_for_half(name: str = ARTICLE_NIC, gradient_bytes: float = 2) -> float:

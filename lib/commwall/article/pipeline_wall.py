@@ -2,7 +2,11 @@
 
 from math import ceil, isclose
 
-from commwall.article.layer import communication_share, rate
+from commwall.article.layer import (
+    communication_share,
+    layer_flop_per_token,
+    rate,
+)
 from commwall.catalog import LLAMA2_70B, link
 from commwall.collectives import all_reduce_bytes, send_time
 from commwall.pipeline import bubble_fraction, bubble_overhead, idle_fraction, schedule
@@ -58,9 +62,8 @@ def overhead(stages: int = STAGES, micro_batches: int = 16) -> float:
 def stage_flop() -> Flop:
     """FLOP of one of eight stages of 70B on a sequence, forward, as in `layer`."""
     model = LLAMA2_70B
-    weights = model.attention_matmul + model.mlp_matmul(model.ffn)
-    token = 2 * weights + 2 * model.seq * model.hidden
-    return model.layers // STAGES * token * model.seq
+    forward = layer_flop_per_token() / 3
+    return model.layers // STAGES * forward * model.seq
 
 
 def stage_seconds() -> Seconds:

@@ -3,6 +3,7 @@
 from math import ceil
 
 from commwall import catalog
+from commwall.accuracy import throughput
 from commwall.catalog import LLAMA2_7B, LLAMA2_70B, RTX_4090, cluster
 from commwall.memory import memory
 from commwall.model import Model
@@ -57,8 +58,7 @@ def best_published_utilisation() -> float:
     """MFU of the 13B model of llm-foundry on eight A100s, sequences of 4,096 tokens."""
     run = foundry_run(tokens=4096)
     peak = run.plan.gpus * run.cluster.gpu.compute
-    rate = run.plan.global_batch * run.model.seq / run.step_seconds
-    return rate * run.model.flop_per_token / peak
+    return throughput(run) * run.model.flop_per_token / peak
 
 
 def foundry_run(tokens: int):

@@ -8,6 +8,7 @@ from commwall.article.layer import wire
 from commwall.balance import bytes_per_flop
 from commwall.catalog import LLAMA2_7B, RTX_4090, data_sheet
 from commwall.collectives import all_gather_bytes, all_reduce_bytes, bus_factor
+from commwall.compression import Scheme, sent
 from commwall.plan import Overlap, Plan
 from commwall.units import GBIT_PER_S, Bytes, BytesPerSecond
 from commwall.volumes import volumes
@@ -96,7 +97,9 @@ def saved_by_accumulation(micro_batches: int = 8) -> float:
 
 def saved_by_local_steps(steps: int = 500) -> float:
     """How many times fewer bytes if replicas meet once in so many steps."""
-    return steps * bytes_per_sequence(1) / bytes_per_sequence(1)
+    shapes = [(LLAMA2_7B.params,)]
+    always, seldom = (sent(Scheme("", every=n), shapes, CARDS) for n in (1, steps))
+    return always / seldom
 
 
 def one_bit_mean(feedback: bool, rounds: int = 3000, scale: float = 5) -> float:

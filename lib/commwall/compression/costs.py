@@ -22,7 +22,7 @@ from commwall.collectives import all_gather_time, all_reduce_time, all_to_all_ti
 from commwall.compression.codecs import FULL, Shape
 from commwall.compression.schemes import Scheme, encoded, sent
 from commwall.hardware import GPU, Link
-from commwall.kernels import MEMORY_FRACTION, product_rate
+from commwall.kernels import memory_time, product_rate
 from commwall.rules import nonnegative, positive, whole
 from commwall.units import Bytes, BytesPerSecond, Seconds
 
@@ -66,7 +66,7 @@ def codec_time(
     flop = sum(map(scheme.codec.flop, shapes))
     traffic = memory_traffic(scheme, shapes, ranks)
     return slowdown * max(
-        traffic / (MEMORY_FRACTION * gpu.memory_bandwidth),
+        memory_time(traffic, gpu),
         flop / product_rate(gpu),
     )
 
