@@ -24,6 +24,7 @@ help:
 book: $(VENV)/.ready $(VENDOR)/.ready
 	@test -e _build/.passed || rm -rf _build/html _build/.doctrees
 	@rm -f _build/.passed
+	@$(BIN)/python tools/browser.py $(VENDOR)/whatif
 	$(BIN)/jupyter-book build . -W --keep-going
 	@touch _build/.passed
 	@echo "The book is built: $(CURDIR)/_build/html/index.html"

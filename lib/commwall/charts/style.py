@@ -5,39 +5,10 @@ import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter
 
+from commwall.palette import COLOURS, INK, LABELS
 from commwall.units import format_si
 
 __all__ = ["COLOURS", "INK", "LABELS", "axes", "legend_above", "si_axis"]
-
-INK = "#333333"
-COLOURS = {
-    "compute": "#7f7f7f",
-    "elementwise": "#bfbfbf",
-    "launch": "#b07aa1",
-    "bubble": "#f0e442",
-    "tp": "#0072b2",
-    "cp": "#56b4e9",
-    "ep": "#cc79a7",
-    "dp": "#d55e00",
-    "pp": "#009e73",
-    "optimizer": "#000000",
-    "weights": "#0072b2",
-    "gradients": "#d55e00",
-    "activations": "#e69f00",
-    "logits": "#cc79a7",
-    "buffers": "#bfbfbf",
-}
-
-LABELS = {
-    "compute": "matrix products",
-    "elementwise": "memory-bound kernels",
-    "launch": "waiting for the host",
-    "tp": "tensor-parallel traffic",
-    "cp": "context-parallel traffic",
-    "ep": "expert-parallel traffic",
-    "dp": "data-parallel traffic",
-    "pp": "pipeline traffic",
-}
 
 mpl.rcParams.update(
     {

@@ -1,0 +1,98 @@
+"""Pictures on matplotlib axes, with the colours and words of the SVG."""
+
+from matplotlib.axes import Axes
+
+from commwall.charts.style import INK, legend_above
+from commwall.palette import COLOURS, LINES
+from commwall.whatif.pictures import Axis, Bars, Lines, Picture, Spans, Tree
+from commwall.whatif.ticks import limits, ticks
+
+__all__ = ["draw"]
+
+
+def draw(picture: Picture, ax: Axes) -> Axes:
+    """The picture on these axes."""
+    drawings = {Lines: _lines, Bars: _bars, Spans: _spans, Tree: _tree}
+    drawings[type(picture)](picture, ax)
+    return ax
+
+
+def _scale(axis, quantity: Axis, values) -> None:
+    """Ends, ticks and name of one axis, as in the SVG."""
+    ends = limits(quantity, values)
+    if quantity.log:
+        getattr(axis.axes, f"set_{axis.axis_name}scale")("log", base=quantity.log)
+    getattr(axis.axes, f"set_{axis.axis_name}lim")(*ends)
+    places = ticks(quantity, ends, 6)
+    axis.set_ticks(places, [quantity.text(place) for place in places])
+    axis.set_ticks([], minor=True)
+    axis.set_label_text(quantity.label)
+
+
+def _lines(picture: Lines, ax: Axes) -> None:
+    for line, (colour, dashes) in zip(picture.lines, LINES, strict=False):
+        style = {"marker": "o", "linestyle": "none"} if line.dots else {
+            "linestyle": (0, dashes) if dashes else "-"}  # fmt: skip
+        ax.plot(line.xs, line.ys, color=colour, label=line.label, **style)
+    _scale(ax.xaxis, picture.x, [x for line in picture.lines for x in line.xs])
+    ys = [y for line in picture.lines for y in line.ys]
+    _scale(ax.yaxis, picture.y, ys if picture.y.log else [0.0, *ys])
+    for mark in picture.marks:
+        ax.plot([mark.x], [mark.y], "o", fillstyle="none", color=INK)
+        ax.annotate(mark.label, (mark.x, mark.y), xytext=(6, 6),
+                    textcoords="offset points")  # fmt: skip
+    for words, value in picture.rules:
+        ax.axvline(value, color=INK, linestyle=":", linewidth=1)
+        ax.annotate(words, (value, 0.95), xycoords=ax.get_xaxis_transform())
+    legend_above(ax)
+
+
+def _bars(picture: Bars, ax: Axes) -> None:
+    left = [0.0] * len(picture.bars)
+    for key in picture.legend():
+        sizes = [sum(p.size for p in bar.parts if p.label == key.label)
+                 for bar in picture.bars]  # fmt: skip
+        look = {"facecolor": key.colour, "edgecolor": "white"}
+        if key.pale:
+            look = {"facecolor": "white", "edgecolor": key.colour, "hatch": "////"}
+        names = [bar.label for bar in picture.bars]
+        ax.barh(names, sizes, left=left, label=key.label, height=0.62, **look)
+        left = [edge + size for edge, size in zip(left, sizes, strict=True)]
+    limit = [picture.limit[1] * 1.05] if picture.limit else []
+    _scale(ax.xaxis, picture.axis, [0.0, *left, *limit])
+    if picture.limit:
+        words, value = picture.limit
+        ax.axvline(value, color=INK, linestyle="--", label=words)
+    ax.invert_yaxis()
+    legend_above(ax)
+
+
+def _spans(picture: Spans, ax: Axes) -> None:
+    end = max(span.end for span in picture.spans)
+    if picture.idle:
+        ax.barh(range(len(picture.rows)), end, color="#eeeeee", label=picture.idle)
+    for span in picture.spans:
+        ax.barh(span.row, span.end - span.start, left=span.start, height=0.8,
+                color=COLOURS[span.kind], alpha=0.55 if span.faded else 1,
+                edgecolor="white", linewidth=0.5)  # fmt: skip
+    for key in picture.legend():
+        if not key.pale:
+            ax.barh([0], [0], color=key.colour, label=key.label)
+    ax.set_yticks(range(len(picture.rows)), picture.rows)
+    _scale(ax.xaxis, picture.axis, [0.0, end])
+    ax.invert_yaxis()
+    legend_above(ax)
+
+
+def _tree(picture: Tree, ax: Axes) -> None:
+    for wire in picture.wires:
+        (x0, y0), (x1, y1) = wire.ends
+        colour = "#d55e00" if wire.busy > 0.999 else "#0072b2"
+        ax.plot([x0, x1], [y0, y1], color=colour, linewidth=1 + 5 * wire.busy, zorder=0)
+        ax.text(0.55 * x0 + 0.45 * x1, 0.55 * y0 + 0.45 * y1, f"{wire.busy:.0%}",
+                fontsize=8, ha="center")  # fmt: skip
+    for node in picture.nodes:
+        ax.text(node.x, node.y, node.label, ha="center", va="center",
+                bbox={"facecolor": "white", "edgecolor": INK})  # fmt: skip
+    ax.invert_yaxis()
+    ax.axis("off")
