@@ -124,7 +124,7 @@ def scale(
     """Numbers spread evenly by factors: `steps` of each power of ten, and both ends.
 
     >>> scale(0.5, 20, steps=(1, 2, 5))
-    (0.5, 1.0, 2.0, 5.0, 10.0, 20.0)
+    (0.5, 1.0, 2.0, 5.0, 10.0, 20)
     """
     powers = range(int(log10(first)) - 1, int(log10(last)) + 2)
     between = (float(f"{step * 10.0**power:.6g}") for power in powers for step in steps)

@@ -17,17 +17,18 @@ from commwall.whatif.svg import WIDTHS, legend_html, picture_svg
 
 __all__ = ["element_html", "reply"]
 
+BUTTONS = """<p class="whatif-buttons" hidden>
+<button type="button" data-do="reset">Reset</button>
+<button type="button" data-do="link">Copy link</button>
+<button type="button" data-do="csv">Download CSV</button>
+<progress hidden aria-label="Computing"></progress>
+<span class="whatif-said" role="status"></span></p>"""
+
 
 def element_html(what_if: Question) -> str:
     """The element with its first state: controls, sentence, numbers, picture, table."""
-    answer, name = what_if.ask(), what_if.name
-    charts = "".join(
-        f'<div class="whatif-{size}">'
-        f"{picture_svg(answer.picture, width, answer.finding)}</div>"
-        for size, width in zip(("wide", "narrow"), WIDTHS, strict=True)
-    )
+    answer, name, title = what_if.ask(), what_if.name, escape(what_if.title)
     controls = "".join(_control(name, control) for control in what_if.controls)
-    title = escape(what_if.title)
     return f"""<section class="whatif" id="whatif-{name}" data-whatif="{name}"
  aria-label="What if: {title}">
 <p class="whatif-title">{title}</p>
@@ -37,17 +38,20 @@ def element_html(what_if: Question) -> str:
 <p class="whatif-problem" role="alert" hidden></p>
 <dl class="whatif-facts">{_facts(answer)}</dl>
 <div class="whatif-legends">{legend_html(answer.picture)}</div>
-<div class="whatif-chart">{charts}</div>
+<div class="whatif-chart">{_charts(answer)}</div>
 <details class="whatif-numbers"><summary>The numbers</summary>
 <div class="whatif-table" tabindex="0" role="region" aria-label="Numbers of: {title}">
 {_table(answer.numbers)}</div></details>
-<p class="whatif-buttons" hidden>
-<button type="button" data-do="reset">Reset</button>
-<button type="button" data-do="link">Copy link</button>
-<button type="button" data-do="csv">Download CSV</button>
-<progress hidden aria-label="Computing"></progress>
-<span class="whatif-said" role="status"></span></p>
-</section>"""
+{BUTTONS}</section>"""
+
+
+def _charts(answer: Answer) -> str:
+    """The picture for a wide column and for a narrow one; the page shows one."""
+    return "".join(
+        f'<div class="whatif-{size}">'
+        f"{picture_svg(answer.picture, width, answer.finding)}</div>"
+        for size, width in zip(("wide", "narrow"), WIDTHS, strict=True)
+    )
 
 
 def _still(what_if: Question) -> str:

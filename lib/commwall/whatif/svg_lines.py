@@ -15,9 +15,8 @@ LEFT, RIGHT, TOP, BOTTOM = 62, 14, 26, 42  # pixels round the plot
 def lines_svg(picture: Lines, width: int) -> tuple[float, list[str]]:
     """Height and strokes."""
     height = 330 if width > 500 else 300
-    xs = [x for line in picture.lines for x in line.xs]
     ys = [y for line in picture.lines for y in line.ys]
-    x_ends = limits(picture.x, xs)
+    x_ends = limits(picture.x, [x for line in picture.lines for x in line.xs])
     y_ends = limits(picture.y, ys if picture.y.log else [0.0, *ys])
     wide, high = width - LEFT - RIGHT, height - TOP - BOTTOM
 
@@ -31,14 +30,17 @@ def lines_svg(picture: Lines, width: int) -> tuple[float, list[str]]:
         body += _line(line, at, colour, dashes)
     body.append("</svg>")
     for words, value in picture.rules:
-        x = LEFT + at(value, y_ends[0])[0]
-        body.append(rule(x, TOP, x, height - BOTTOM, f'{AXIS} stroke-dasharray="4 3"'))
-        anchor = "end" if x > width * 0.6 else "start"
-        body.append(text(x + (-4 if anchor == "end" else 4), TOP + 12, words, anchor,
-                         halo=True))  # fmt: skip
+        body += _rule(words, LEFT + at(value, y_ends[0])[0], width, height - BOTTOM)
     for mark in picture.marks:
         body += _mark(mark.label, *at(mark.x, mark.y), width)
     return height, body
+
+
+def _rule(words: str, x: float, width: int, bottom: float) -> list[str]:
+    """An upright line with a word on the side that has room."""
+    side, anchor = (-1, "end") if x > width * 0.6 else (1, "start")
+    label = text(x + 4 * side, TOP + 12, words, anchor, halo=True)
+    return [rule(x, TOP, x, bottom, f'{AXIS} stroke-dasharray="4 3"'), label]
 
 
 def _frame(picture: Lines, ends, at, size) -> list[str]:

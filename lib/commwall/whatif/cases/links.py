@@ -2,7 +2,8 @@
 
 from commwall import catalog
 from commwall.collectives import all_reduce_time, busbw, half_bandwidth_payload
-from commwall.units import MB, Bytes, format_si
+from commwall.hardware import Link
+from commwall.units import MB, Bytes, Seconds, format_si
 from commwall.whatif.answers import Answer
 from commwall.whatif.controls import Range, doublings, scale
 from commwall.whatif.front import WhatIf
@@ -16,40 +17,36 @@ SIZES = tuple(10 ** (3 + n / 8) for n in range(57))  # 1 kB to 10 GB
 def message_time(ranks: int, payload: Bytes) -> Answer:
     """Seconds of a ring all-reduce against its payload, on four links."""
     links = [catalog.link(name) for name in LINKS]
-    halves = {link: half_bandwidth_payload(ranks, link) for link in links}
     times = {link: all_reduce_time(payload, ranks, link) for link in links}
     fast, slow = min(links, key=times.get), max(links, key=times.get)
     return Answer(
         finding=f"{format_si(payload, 'B')} over {ranks} GPUs take "
         f"{format_si(times[fast], 's')} on {fast.name} and "
         f"{format_si(times[slow], 's')} on {slow.name}.",
-        facts=tuple(
-            (
-                link.name,
-                f"{format_si(times[link], 's')}, "
-                f"{format_si(busbw(payload, times[link], ranks), 'B/s')}; "
-                f"half its bandwidth from {format_si(halves[link], 'B')}",
-            )
-            for link in links
-        ),
+        facts=tuple(_fact(link, times[link], payload, ranks) for link in links),
         picture=Lines(
             x=Axis(label="payload", unit="B", log=10),
-            y=Axis(
-                label="time; a ring marks half the bandwidth",
-                unit="s",
-                log=10,
-            ),
-            lines=tuple(
-                Line(link.name, SIZES, [all_reduce_time(s, ranks, link) for s in SIZES])
-                for link in links
-            ),
-            marks=tuple(
-                Mark("", half, all_reduce_time(half, ranks, link))
-                for link, half in halves.items()
-            ),
+            y=Axis(label="time; a ring marks half the bandwidth", unit="s", log=10),
+            lines=tuple(_line(link, ranks) for link in links),
+            marks=tuple(_half(link, ranks) for link in links),
             rules=((format_si(payload, "B"), payload),),
         ),
     )
+
+
+def _fact(link: Link, seconds: Seconds, payload: Bytes, ranks: int) -> tuple[str, str]:
+    rate = format_si(busbw(payload, seconds, ranks), "B/s")
+    half = format_si(half_bandwidth_payload(ranks, link), "B")
+    return link.name, f"{format_si(seconds, 's')}, {rate}; half from {half}"
+
+
+def _line(link: Link, ranks: int) -> Line:
+    return Line(link.name, SIZES, [all_reduce_time(s, ranks, link) for s in SIZES])
+
+
+def _half(link: Link, ranks: int) -> Mark:
+    payload = half_bandwidth_payload(ranks, link)
+    return Mark("", payload, all_reduce_time(payload, ranks, link))
 
 
 MESSAGE_TIME = WhatIf(
