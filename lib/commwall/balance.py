@@ -5,12 +5,13 @@ computation takes longer than the traffic. Leaves out: latency, overlap, and ker
 that are not matrix products. williams2009 is the same picture for memory.
 """
 
-from commwall.rules import positive, whole
+from commwall.rules import nonnegative, positive, whole
 from commwall.units import Bytes, BytesPerSecond, FlopPerSecond
 
 __all__ = [
     "bytes_per_flop",
     "data_parallel_tokens",
+    "sync_share",
     "tensor_parallel_ratio",
 ]
 
@@ -72,3 +73,22 @@ def data_parallel_tokens(
         * positive("gradient_bytes", gradient_bytes)
         / (3 * bytes_per_flop(bandwidth, compute))
     )
+
+
+def sync_share(tokens: float, half: float, overlap: bool = False) -> float:
+    r"""Share of a step that gradient sync takes, for T tokens a GPU and step.
+
+    $$\frac{T^*}{T^* + T}$$
+
+    with `half` for $T^*$. With `overlap` it hides behind the backward pass, two thirds
+    of the computing, and $T^* - \frac{2}{3}T$ stands for the $T^*$ above: longer steps
+    first make it small and then make it nothing. Leaves out: the last bucket, which
+    always shows.
+
+    >>> sync_share(2239, 2239), round(sync_share(2239, 2239, overlap=True), 3)
+    (0.5, 0.25)
+    """
+    positive("tokens", tokens)
+    hidden = 2 / 3 * tokens if overlap else 0.0
+    shown = max(0.0, nonnegative("half", half) - hidden)
+    return shown / (shown + tokens)

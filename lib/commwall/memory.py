@@ -5,7 +5,7 @@ allocator keep besides is one number, `RESERVE`. Leaves out: offloading to the h
 paged optimizers, quantised weights, and the peaks inside a kernel.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from commwall.hardware import GPU
 from commwall.model import Model
@@ -38,6 +38,11 @@ class Memory:
         """All parts together."""
         state = self.weights + self.gradients + self.optimizer
         return state + self.activations + self.logits + self.buffers
+
+    @property
+    def parts(self) -> dict[str, Bytes]:
+        """What the total is made of, by name."""
+        return {part.name: getattr(self, part.name) for part in fields(self)}
 
     def fits(self, gpu: GPU) -> bool:
         """Whether it fits, leaving `RESERVE` to driver, NCCL and fragmentation."""

@@ -54,6 +54,18 @@ class StepTime:
         return self.compute - self.elementwise - self.launch
 
     @property
+    def parts(self) -> dict[str, Seconds]:
+        """What the total is made of, by the names that the palette knows."""
+        return {
+            "compute": self.matmul,
+            "elementwise": self.elementwise,
+            "launch": self.launch,
+            **self.exposed,
+            "bubble": self.bubble,
+            "optimizer": self.optimizer,
+        }
+
+    @property
     def mfu(self) -> float:
         """Model FLOP utilisation: useful FLOP over what the peak allows."""
         return self.tokens * self.flop_per_token / (self.total * self.peak)

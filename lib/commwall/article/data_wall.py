@@ -2,8 +2,8 @@
 
 from math import ceil, log2
 
+from commwall import balance
 from commwall.article.layer import rate
-from commwall.balance import data_parallel_tokens
 from commwall.catalog import link
 from commwall.collectives import all_reduce_time, bus_factor
 from commwall.units import BytesPerSecond, Seconds
@@ -44,20 +44,17 @@ def tokens_for_half(name: str = ARTICLE_NIC, gradient_bytes: float = 2) -> float
     and enters a node once, so that its rate is the NIC's.
     """
     sustained = rate("RTX 4090", "sustained")
-    return data_parallel_tokens(CARDS, _nic(name), sustained, gradient_bytes)
+    return balance.data_parallel_tokens(CARDS, _nic(name), sustained, gradient_bytes)
 
 
 def sync_share(tokens: float, name: str = ARTICLE_NIC, gradient_bytes: float = 2):
     """Share of the step that gradient sync takes there, nothing hidden."""
-    half = tokens_for_half(name, gradient_bytes)
-    return half / (half + tokens)
+    return balance.sync_share(tokens, tokens_for_half(name, gradient_bytes))
 
 
 def exposed_sync_share(tokens: float, name: str = ARTICLE_NIC) -> float:
     """The same if it hides behind the backward pass, two thirds of the computing."""
-    half = tokens_for_half(name)
-    shown = max(0.0, half - tokens * 2 / 3)
-    return shown / (shown + tokens)
+    return balance.sync_share(tokens, tokens_for_half(name), overlap=True)
 
 
 def _nic(name: str) -> BytesPerSecond:

@@ -46,16 +46,15 @@ def _face(part: str) -> dict[str, str]:
 def step_bars(steps: Mapping[str, StepTime], ax: Axes | None = None) -> Axes:
     """One bar per named step: matrix products, other kernels, exposed traffic by axis,
     bubble, optimizer."""
-    return part_bars({name: _step_parts(step) for name, step in steps.items()}, "s", ax)
+    return part_bars({name: step.parts for name, step in steps.items()}, "s", ax)
 
 
 def memory_bars(
     rows: Mapping[str, Memory], limit: float | None = None, ax: Axes | None = None
 ) -> Axes:
     """One bar per named plan, in GiB, and a line where the GPU ends."""
-    names = ("weights", "gradients", "optimizer", "activations", "logits", "buffers")
     parts = {
-        row: {part: getattr(kept, part) / GIB for part in names}
+        row: {part: size / GIB for part, size in kept.parts.items()}
         for row, kept in rows.items()
     }
     ax = part_bars(parts, "GiB", ax)
@@ -75,14 +74,3 @@ def _legend(ax: Axes) -> None:
 
 def _parts(rows: Mapping[str, Mapping[str, float]]) -> list[str]:
     return list(dict.fromkeys(part for row in rows.values() for part in row))
-
-
-def _step_parts(step: StepTime) -> dict[str, float]:
-    return {
-        "compute": step.matmul,
-        "elementwise": step.elementwise,
-        "launch": step.launch,
-        **step.exposed,
-        "bubble": step.bubble,
-        "optimizer": step.optimizer,
-    }

@@ -6,12 +6,28 @@ where the same Python runs. No arithmetic here: a what-if asks the library.
 """
 
 from commwall.rules import choice
+from commwall.whatif.cases.boxes import TOPOLOGY_FLOW
+from commwall.whatif.cases.choices import PLAN_SEARCH, YOUR_RIG
+from commwall.whatif.cases.costs import BREAK_EVEN, COST_OF_TOKENS
+from commwall.whatif.cases.demand import BYTES_BY_AXIS, WILL_IT_FIT
 from commwall.whatif.cases.links import MESSAGE_TIME
 from commwall.whatif.front import WhatIf
 
 __all__ = ["WHAT_IFS", "WhatIf", "show"]
 
-WHAT_IFS = {each.name: each for each in (MESSAGE_TIME,)}
+WHAT_IFS = {
+    each.name: each
+    for each in (
+        YOUR_RIG,
+        BYTES_BY_AXIS,
+        WILL_IT_FIT,
+        MESSAGE_TIME,
+        TOPOLOGY_FLOW,
+        COST_OF_TOKENS,
+        BREAK_EVEN,
+        PLAN_SEARCH,
+    )
+}
 
 
 def show(name: str) -> WhatIf:

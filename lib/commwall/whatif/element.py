@@ -128,8 +128,9 @@ def _csv(table: Table) -> str:
 def reply(what_if: Question, request: str) -> str:
     """The pieces that changed, as JSON, for a JSON of texts, width and wishes.
 
-    What is wrong with a control comes back under its name; what is wrong with the
-    whole, such as a plan that cannot be cut, under "". Then nothing else comes back.
+    What is wrong with a control comes back under its name, whether nobody could read
+    it or the library refuses it; what is wrong with none of them, under "". Then
+    nothing else comes back.
     """
     asked = json.loads(request)
     values, errors = what_if.settings(what_if.initial | asked["texts"])
@@ -138,9 +139,14 @@ def reply(what_if: Question, request: str) -> str:
     try:
         answer = what_if.answer(**values)
     except ValueError as error:
-        return json.dumps({"errors": {"": str(error)}})
+        field = str(error).partition("=")[0]
+        owner = field if field in values else ""
+        return json.dumps({"errors": {owner: str(error)}})
+    return json.dumps({"errors": {}} | _pieces(answer, asked))
+
+
+def _pieces(answer: Answer, asked: dict) -> dict[str, str]:
     pieces = {
-        "errors": {},
         "finding": answer.finding,
         "facts": _facts(answer),
         "legend": legend_html(answer.picture),
@@ -150,4 +156,4 @@ def reply(what_if: Question, request: str) -> str:
         pieces["table"] = _table(answer.numbers)
     if asked.get("csv"):
         pieces["csv"] = _csv(answer.numbers)
-    return json.dumps(pieces)
+    return pieces

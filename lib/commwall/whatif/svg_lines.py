@@ -105,7 +105,7 @@ def _wire(ends, busy: float) -> list[str]:
              f'stroke-width="{1.2 + 5 * busy:.1f}" stroke-linecap="round" '
              f'stroke-opacity="{0.35 + 0.65 * busy:.2f}"')  # fmt: skip
     (x0, y0), (x1, y1) = ends
-    x, y = 0.55 * x0 + 0.45 * x1, 0.55 * y0 + 0.45 * y1
+    x, y = 0.3 * x0 + 0.7 * x1, 0.3 * y0 + 0.7 * y1  # where wires have spread
     label = text(x, y + 4, f"{busy:.0%}", "middle", size=11, halo=True)
     return [rule(x0, y0, x1, y1, style), label]
 

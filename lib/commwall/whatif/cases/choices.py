@@ -1,0 +1,164 @@
+"""The reader's machine: the best plan that fits it, and the runners-up."""
+
+from commwall import catalog
+from commwall.economics import MILLION, cost_of_tokens
+from commwall.hardware import Cluster
+from commwall.memory import RESERVE, memory
+from commwall.model import Model
+from commwall.sweep import Candidate, plans, search
+from commwall.units import GIB, HOUR, format_si
+from commwall.whatif.answers import Answer
+from commwall.whatif.cases import names
+from commwall.whatif.controls import Choice, Range, scale
+from commwall.whatif.front import WhatIf
+from commwall.whatif.pictures import Axis, Bar, Bars, Table, part
+
+WAYS = {"tp": "every layer over all GPUs", "pp": "a pipeline over all GPUs",
+        "dp": "data over all GPUs"}  # fmt: skip
+STEP = Axis(label="one optimizer step", unit="s")
+MACHINE = (
+    names.model(),
+    names.gpu(),
+    names.count("gpus", "GPUs", 64, 8),
+    names.p2p(),
+    names.network(),
+    Range(name="sequences", label="Sequences a step", whole=True, start=64,
+          stops=tuple(2**n for n in range(11))),
+)  # fmt: skip
+
+
+def _rig(gpu: str, gpus: int, p2p: str, network: str) -> Cluster:
+    return catalog.cluster(gpu, gpus, network=names.of_network(network),
+                           p2p=names.PEERS[p2p])  # fmt: skip
+
+
+def _bar(label: str, found: Candidate) -> Bar:
+    """A step by its parts; traffic that hides is pale, and beyond the step's end."""
+    step = found.step
+    shown = [part(name, size) for name, size in step.parts.items()]
+    shown += [part(f"hidden {axis}", size) for axis, size in step.hidden.items()]
+    return Bar(label, tuple(shown), format_si(step.total, "s"))
+
+
+def _nothing_fits(model: Model, rig: Cluster, sequences: int) -> Answer:
+    """How much the most frugal of all plans lacks."""
+    every = plans(model, rig, sequences)
+    kept = min((memory(model, plan) for plan in every), key=lambda kept: kept.total,
+               default=None)  # fmt: skip
+    if kept is None:
+        raise ValueError(f"sequences={sequences} cannot be shared by {rig.gpus} GPUs")
+    usable = rig.gpu.memory - RESERVE
+    bar = Bar("the most frugal plan", tuple(part(*p) for p in kept.parts.items()),
+              f"{kept.total / GIB:,.1f} GiB")  # fmt: skip
+    return Answer(
+        finding=f"No plan fits: the most frugal needs {kept.total / GIB:,.1f} GiB on a "
+        f"GPU that has {usable / GIB:,.1f} to give.",
+        facts=(("lacking on each GPU", f"{(kept.total - usable) / GIB:,.1f} GiB"),),
+        picture=Bars(
+            axis=Axis(label="on the fullest GPU", unit="GiB", one=GIB),
+            bars=(bar,),
+            limit=(f"usable of {rig.gpu.name}", usable),
+        ),
+    )
+
+
+def your_rig(model: str, gpu: str, gpus: int, p2p: str, network: str,
+             sequences: int) -> Answer:  # fmt: skip
+    """The fastest plan that fits, beside the fastest of each pure kind."""
+    shape, rig = catalog.model(model), _rig(gpu, gpus, p2p, network)
+    found = search(shape, rig, sequences)
+    if not found:
+        return _nothing_fits(shape, rig, sequences)
+    best = found[0]
+    bars = [_bar("the fastest of all", best)]
+    for axis, words in WAYS.items():
+        pure = next((c for c in found if c.plan.ranks(axis) == gpus > 1), None)
+        bars += [_bar(words, pure)] if pure else []
+    return Answer(
+        finding=f"It fits: {best.tokens_per_second:,.0f} tokens/s, "
+        f"{best.step.mfu:.1%} of the peak, with {names.plan_words(best.plan)}.",
+        facts=(*_facts(best, rig), ("plans that fit", f"{len(found):,}")),
+        picture=Bars(axis=STEP, bars=tuple(bars)),
+    )
+
+
+def _facts(best: Candidate, rig: Cluster) -> tuple[tuple[str, str], ...]:
+    step, usable = best.step, (rig.gpu.memory - RESERVE) / GIB
+    waits = sum(step.exposed.values()) / step.total
+    kept = f"{best.memory.total / GIB:.1f} of {usable:.1f} GiB usable"
+    return (
+        ("tokens a second", f"{best.tokens_per_second:,.0f}"),
+        ("MFU", f"{step.mfu:.1%}"),
+        ("on the fullest GPU", kept),
+        ("of the step, waiting for wires", f"{waits:.1%}"),
+        ("of the step, in the bubble", f"{step.bubble / step.total:.1%}"),
+    )
+
+
+YOUR_RIG = WhatIf(
+    name="your_rig",
+    title="Your rig: how fast would it train, and how?",
+    controls=MACHINE,
+    answer=your_rig,
+)
+
+
+def plan_search(show: int, rent: float, prefer: str, model: str, sequences: int,
+                **hardware) -> Answer:  # fmt: skip
+    """The first plans of the ranking, by parts, and all about each in the table."""
+    shape, rig = catalog.model(model), _rig(**hardware)
+    found = sorted(search(shape, rig, sequences), key=PREFERENCES[prefer])[:show]
+    if not found:
+        return _nothing_fits(shape, rig, sequences)
+    first, last = found[0], found[-1]
+    bill = cost_of_tokens(MILLION, rent * rig.gpus, first.tokens_per_second)
+    slower = last.step.total / first.step.total - 1
+    return Answer(
+        finding=f"{names.plan_words(first.plan)}: {first.tokens_per_second:,.0f} "
+        f"tokens/s, on {first.memory.total / GIB:.1f} GiB.",
+        facts=(
+            ("a million tokens, at that rent", f"{bill:.3f}"),
+            ("MFU", f"{first.step.mfu:.1%}"),
+            (f"step of plan {len(found)}, against the first", f"{slower:+.1%}"),
+        ),
+        picture=Bars(
+            axis=STEP, bars=tuple(_bar(names.plan_words(c.plan), c) for c in found)
+        ),
+        table=_plan_table(found),
+    )
+
+
+PREFERENCES = {
+    "speed": lambda found: found.step.total,
+    "little memory": lambda found: found.memory.total,
+    "little traffic": lambda found: sum(found.step.exposed.values()),
+}
+
+
+def _plan_table(found: list[Candidate]) -> Table:
+    head = ("tp", "pp", "chunks", "dp", "ZeRO", "micro-batch", "recompute",
+            "step (s)", "tokens/s", "MFU", "GiB")  # fmt: skip
+    rows = (
+        (str(p.tp), str(p.pp), str(p.vpp), str(p.dp), str(p.zero_stage),
+         str(p.micro_batch), p.recompute, c.step.total, c.tokens_per_second,
+         c.step.mfu, c.memory.total / GIB)
+        for c in found
+        for p in [c.plan]
+    )  # fmt: skip
+    return Table(head, tuple(rows))
+
+
+PLAN_SEARCH = WhatIf(
+    name="plan_search",
+    title="Which plan is best on your machine?",
+    controls=(
+        *MACHINE,
+        Choice(name="prefer", label="Rank by", options=tuple(PREFERENCES),
+               start="speed"),
+        Range(name="show", label="Plans to show", stops=tuple(range(1, 13)), start=5,
+              whole=True),
+        Range(name="rent", label="Rent of a GPU-hour, your money", start=0.34,
+              one=1 / HOUR, stops=(0.0, *scale(0.1, 20))),
+    ),
+    answer=plan_search,
+)  # fmt: skip

@@ -1,0 +1,64 @@
+"""Names that several what-ifs let the reader choose from, and plans in words."""
+
+from commwall.plan import Plan
+from commwall.whatif.controls import Choice, Range, doublings
+
+MODELS = ("GPT-2 124M", "LLaMA-2 7B", "Qwen2.5 7B", "LLaMA-3 8B", "LLaMA-2 13B",
+          "LLaMA-2 70B", "Qwen2.5 72B", "GPT-3 175B", "LLaMA-3.1 405B")  # fmt: skip
+GPUS = ("RTX 3090", "RTX 4090", "RTX 5090", "RTX A6000", "RTX 6000 Ada", "L40S",
+        "A100-80 PCIe", "A100-80 SXM", "H100 PCIe", "H100 SXM5", "H200 SXM",
+        "B200 SXM")  # fmt: skip
+NETWORKS = ("usual", "10 GbE (TCP)", "25 GbE RoCEv2", "100 GbE RoCEv2",
+            "400 GbE RoCEv2", "InfiniBand HDR 200", "InfiniBand NDR 400")  # fmt: skip
+RECOMPUTE = ("none", "selective", "full")
+PEERS = {"as sold": None, "on": True, "off": False}
+
+
+def model(start: str = "LLaMA-2 7B") -> Choice:
+    """The model that is trained."""
+    return Choice(name="model", label="Model", options=MODELS, start=start)
+
+
+def gpu(start: str = "RTX 4090") -> Choice:
+    """The GPU that trains it."""
+    return Choice(name="gpu", label="GPU", options=GPUS, start=start)
+
+
+def network(start: str = "usual") -> Choice:
+    """What joins boxes of eight; "usual" is what such GPUs usually have."""
+    return Choice(name="network", label="Network between boxes", options=NETWORKS,
+                  start=start)  # fmt: skip
+
+
+def p2p(start: str = "as sold") -> Choice:
+    """Whether GPUs without NVLink talk to each other directly."""
+    return Choice(name="p2p", label="Peer-to-peer over PCIe", options=tuple(PEERS),
+                  start=start)  # fmt: skip
+
+
+def count(name: str, label: str, last: int, start: int) -> Range:
+    """A whole number; the slider rests on powers of two."""
+    return Range(name=name, label=label, stops=doublings(1, last), start=start,
+                 whole=True)  # fmt: skip
+
+
+def of_network(name: str) -> str | None:
+    """The catalog's argument for a choice of `network`."""
+    return None if name == "usual" else name
+
+
+def plan_words(plan: Plan) -> str:
+    """A plan as a reader would say it.
+
+    >>> plan_words(Plan(tp=2, pp=4, dp=2, zero_stage=1, global_batch=8))
+    'tp 2, pp 4, dp 2, ZeRO-1'
+    """
+    degrees = [f"{axis} {getattr(plan, axis)}" for axis in ("tp", "pp", "dp")
+               if getattr(plan, axis) > 1]  # fmt: skip
+    words = degrees or ["one GPU"]
+    words += [f"{plan.vpp} chunks"] * (plan.vpp > 1)
+    words += [f"ZeRO-{plan.zero_stage}"] * (plan.zero_stage > 0)
+    words += [f"micro-batch {plan.micro_batch}"] * (plan.micro_batch > 1)
+    again = {"full": "all recomputed", "selective": "attention recomputed"}
+    words += [again[plan.recompute]] * (plan.recompute in again)
+    return ", ".join(words)
