@@ -11,6 +11,7 @@ from commwall.units import Bytes, BytesPerSecond, FlopPerSecond
 __all__ = [
     "bytes_per_flop",
     "data_parallel_tokens",
+    "sync_share",
     "tensor_parallel_ratio",
 ]
 
@@ -72,3 +73,19 @@ def data_parallel_tokens(
         * positive("gradient_bytes", gradient_bytes)
         / (3 * bytes_per_flop(bandwidth, compute))
     )
+
+
+def sync_share(tokens: float, half: float) -> float:
+    r"""Share of a step that gradient sync takes, if nothing hides.
+
+    Computing grows with the tokens per GPU and step, the sum does not, and at $T^*$
+    they are equal:
+
+    $$\frac{T^*}{T^* + T}$$
+
+    `half` is $T^*$ of `data_parallel_tokens`. Leaves out what that leaves out.
+
+    >>> sync_share(3000, half=1000)     # three times the tokens: a quarter of the step
+    0.25
+    """
+    return positive("half", half) / (half + positive("tokens", tokens))
