@@ -6,12 +6,21 @@ where the same Python runs. No arithmetic here: a what-if asks the library.
 """
 
 from commwall.rules import choice
+from commwall.whatif.cases.data_wall import GRADIENT_SYNC
 from commwall.whatif.cases.links import MESSAGE_TIME
+from commwall.whatif.cases.pipeline_wall import PIPELINE_TIMELINE
+from commwall.whatif.cases.tensor_wall import TENSOR_SCALING
 from commwall.whatif.front import WhatIf
 
 __all__ = ["WHAT_IFS", "WhatIf", "show"]
 
-WHAT_IFS = {each.name: each for each in (MESSAGE_TIME,)}
+_ALL = (
+    MESSAGE_TIME,
+    TENSOR_SCALING,
+    PIPELINE_TIMELINE,
+    GRADIENT_SYNC,
+)
+WHAT_IFS = {each.name: each for each in _ALL}
 
 
 def show(name: str) -> WhatIf:
