@@ -72,18 +72,21 @@ def _formula(
 
 
 def _picture(tasks: Sequence[Task], stages: int) -> Spans:
+    """A row a stage, its boxes numbered by micro-batch while there is room."""
+    numbered = len(tasks) <= 24 * stages
     return Spans(
         axis=Axis(label="time, in forward passes of one stage", low=0.0),
         rows=tuple(f"stage {stage}" for stage in range(stages)),
-        spans=tuple(map(_span, tasks)),
+        spans=tuple(_span(task, numbered) for task in tasks),
         idle="bubble",
     )
 
 
-def _span(task: Task) -> Span:
-    """A task with the number of its micro-batch; every other chunk is paler."""
+def _span(task: Task, numbered: bool) -> Span:
+    """Every other chunk is paler."""
+    words = f"{task.micro_batch}" if numbered else ""
     kind = "weight gradients" if task.kind == "weights" else task.kind
-    return Span(task.stage, task.start, task.end, kind, f"{task.micro_batch}",
+    return Span(task.stage, task.start, task.end, kind, words,
                 faded=task.chunk % 2 == 1)  # fmt: skip
 
 
