@@ -5,7 +5,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commwall.balance import bytes_per_flop, data_parallel_tokens, tensor_parallel_ratio
+from commwall.balance import (
+    bytes_per_flop,
+    data_parallel_tokens,
+    sync_share,
+    tensor_parallel_ratio,
+)
 from commwall.collectives import all_reduce_bytes
 from commwall.model import Model
 from commwall.plan import Plan
@@ -43,6 +48,16 @@ def test_half_the_time_in_gradient_sync_by_hand(bandwidth, gradient_bytes, token
     assert data_parallel_tokens(256, bandwidth, RTX_4090 / 2, gradient_bytes) == (
         pytest.approx(tokens, abs=0.5)
     )
+
+
+@given(
+    half=st.floats(1, 1e6),
+    times=st.floats(1e-3, 1e3),
+)
+def test_sync_share_is_half_at_t_star_and_a_quotient_of_times_elsewhere(half, times):
+    """Sync takes as long as computing T* tokens; computing takes T."""
+    assert sync_share(half, half) == 0.5
+    assert sync_share(times * half, half) == pytest.approx(1 / (1 + times))
 
 
 def test_bytes_per_flop_by_hand():

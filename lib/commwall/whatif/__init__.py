@@ -9,25 +9,29 @@ from commwall.rules import choice
 from commwall.whatif.cases.boxes import TOPOLOGY_FLOW
 from commwall.whatif.cases.choices import PLAN_SEARCH, YOUR_RIG
 from commwall.whatif.cases.costs import BREAK_EVEN, COST_OF_TOKENS
+from commwall.whatif.cases.data_wall import GRADIENT_SYNC
 from commwall.whatif.cases.demand import BYTES_BY_AXIS, WILL_IT_FIT
 from commwall.whatif.cases.links import MESSAGE_TIME
+from commwall.whatif.cases.pipeline_wall import PIPELINE_TIMELINE
+from commwall.whatif.cases.tensor_wall import TENSOR_SCALING
 from commwall.whatif.front import WhatIf
 
 __all__ = ["WHAT_IFS", "WhatIf", "show"]
 
-WHAT_IFS = {
-    each.name: each
-    for each in (
-        YOUR_RIG,
-        BYTES_BY_AXIS,
-        WILL_IT_FIT,
-        MESSAGE_TIME,
-        TOPOLOGY_FLOW,
-        COST_OF_TOKENS,
-        BREAK_EVEN,
-        PLAN_SEARCH,
-    )
-}
+_ALL = (
+    YOUR_RIG,
+    BYTES_BY_AXIS,
+    WILL_IT_FIT,
+    MESSAGE_TIME,
+    TOPOLOGY_FLOW,
+    TENSOR_SCALING,
+    PIPELINE_TIMELINE,
+    GRADIENT_SYNC,
+    COST_OF_TOKENS,
+    BREAK_EVEN,
+    PLAN_SEARCH,
+)
+WHAT_IFS = {each.name: each for each in _ALL}
 
 
 def show(name: str) -> WhatIf:
