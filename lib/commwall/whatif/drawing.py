@@ -44,27 +44,36 @@ def _lines(picture: Lines, ax: Axes) -> None:
     for words, value in picture.rules:
         ax.axvline(value, color=INK, linestyle=":", linewidth=1)
         ax.annotate(words, (value, 0.95), xycoords=ax.get_xaxis_transform())
-    legend_above(ax)
+    legend_above(ax, fontsize=8)
 
 
 def _bars(picture: Bars, ax: Axes) -> None:
-    left = [0.0] * len(picture.bars)
+    places, left = range(len(picture.bars)), [0.0] * len(picture.bars)
     for key in picture.legend():
-        sizes = [sum(p.size for p in bar.parts if p.label == key.label)
-                 for bar in picture.bars]  # fmt: skip
+        sizes = [
+            sum(p.size for p in bar.parts if p.label == key.label)
+            for bar in picture.bars
+        ]
         look = {"facecolor": key.colour, "edgecolor": "white"}
         if key.pale:
             look = {"facecolor": "white", "edgecolor": key.colour, "hatch": "////"}
-        names = [bar.label for bar in picture.bars]
-        ax.barh(names, sizes, left=left, label=key.label, height=0.62, **look)
+        ax.barh(places, sizes, left=left, label=key.label, height=0.45, **look)
         left = [edge + size for edge, size in zip(left, sizes, strict=True)]
+    for place, bar in zip(places, picture.bars, strict=True):
+        words = f"{bar.label}: {bar.note}" if bar.note else bar.label
+        ax.text(0, place - 0.28, words, fontsize=8)
+    _finish_bars(picture, ax, left)
+
+
+def _finish_bars(picture: Bars, ax: Axes, sums: list[float]) -> None:
     limit = [picture.limit[1] * 1.05] if picture.limit else []
-    _scale(ax.xaxis, picture.axis, [0.0, *left, *limit])
+    _scale(ax.xaxis, picture.axis, [0.0, *sums, *limit])
     if picture.limit:
         words, value = picture.limit
         ax.axvline(value, color=INK, linestyle="--", label=words)
-    ax.invert_yaxis()
-    legend_above(ax)
+    ax.set_yticks([])
+    ax.set_ylim(len(sums) - 0.6, -0.7)
+    legend_above(ax, fontsize=8)
 
 
 def _spans(picture: Spans, ax: Axes) -> None:
@@ -81,7 +90,7 @@ def _spans(picture: Spans, ax: Axes) -> None:
     ax.set_yticks(range(len(picture.rows)), picture.rows)
     _scale(ax.xaxis, picture.axis, [0.0, end])
     ax.invert_yaxis()
-    legend_above(ax)
+    legend_above(ax, fontsize=8)
 
 
 def _tree(picture: Tree, ax: Axes) -> None:

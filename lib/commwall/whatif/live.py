@@ -17,7 +17,9 @@ WIDE = {"style": {"description_width": "11em"}, "layout": {"width": "34em"}}
 
 def picture_png(answer: Answer) -> bytes:
     """The picture as matplotlib draws it, in the look of `charts`."""
-    figure = Figure(figsize=(5.8, 3.4), dpi=130, layout="constrained")
+    rows = len(getattr(answer.picture, "bars", getattr(answer.picture, "rows", ())))
+    figure = Figure(figsize=(5.8, max(3.4, 1.4 + 0.42 * rows)), dpi=130,
+                    layout="constrained")  # fmt: skip
     draw(answer.picture, figure.subplots())
     out = io.BytesIO()
     figure.savefig(out, format="png")

@@ -69,14 +69,14 @@ def your_rig(model: str, gpu: str, gpus: int, p2p: str, network: str,
     found = search(shape, rig, sequences)
     if not found:
         return _nothing_fits(shape, rig, sequences)
-    best = found[0]
+    best, words = found[0], names.plan_words(found[0].plan)
     bars = [_bar("the fastest of all", best)]
-    for axis, words in WAYS.items():
+    for axis, way in WAYS.items():
         pure = next((c for c in found if c.plan.ranks(axis) == gpus > 1), None)
-        bars += [_bar(words, pure)] if pure else []
+        bars += [_bar(way, pure)] if pure else []
     return Answer(
         finding=f"It fits: {best.tokens_per_second:,.0f} tokens/s, "
-        f"{best.step.mfu:.1%} of the peak, with {names.plan_words(best.plan)}.",
+        f"{names.percent(best.step.mfu)} of the peak, with {words}.",
         facts=(*_facts(best, rig), ("plans that fit", f"{len(found):,}")),
         picture=Bars(axis=STEP, bars=tuple(bars)),
     )
@@ -88,10 +88,10 @@ def _facts(best: Candidate, rig: Cluster) -> tuple[tuple[str, str], ...]:
     kept = f"{best.memory.total / GIB:.1f} of {usable:.1f} GiB usable"
     return (
         ("tokens a second", f"{best.tokens_per_second:,.0f}"),
-        ("MFU", f"{step.mfu:.1%}"),
+        ("MFU", names.percent(step.mfu)),
         ("on the fullest GPU", kept),
-        ("of the step, waiting for wires", f"{waits:.1%}"),
-        ("of the step, in the bubble", f"{step.bubble / step.total:.1%}"),
+        ("of the step, waiting for wires", names.percent(waits)),
+        ("of the step, in the bubble", names.percent(step.bubble / step.total)),
     )
 
 
@@ -118,7 +118,7 @@ def plan_search(show: int, rent: float, prefer: str, model: str, sequences: int,
         f"tokens/s, on {first.memory.total / GIB:.1f} GiB.",
         facts=(
             ("a million tokens, at that rent", f"{bill:.3f}"),
-            ("MFU", f"{first.step.mfu:.1%}"),
+            ("MFU", names.percent(first.step.mfu)),
             (f"step of plan {len(found)}, against the first", f"{slower:+.1%}"),
         ),
         picture=Bars(

@@ -38,12 +38,12 @@ def cost_of_use(gpus: int, card: float, host: float, years: Seconds, watts: floa
     mine, hire = _owned(*machine, use), gpus * rent
     even = break_even_utilization(mine, hire)
     now, hired = (cost_of_tokens(MILLION, r, useful) for r in (mine.cost_rate, hire))
-    pays = f"pays from {even:.0%} use on" if even <= 1 else "never pays"
+    pays = f"pays from {names.percent(even)} use on" if even <= 1 else "never pays"
     kwh = energy_of_tokens(MILLION, watts, useful) / KWH
     lines = [_owned(*machine, u).cost_rate for u in USES]
     return Answer(
-        finding=f"A million tokens cost {now:.3f} if bought and used {use:.0%} of the "
-        f"time, {hired:.3f} rented: buying {pays}.",
+        finding=f"A million tokens cost {now:.3f} if bought and used "
+        f"{names.percent(use)} of the time, {hired:.3f} rented: buying {pays}.",
         facts=(
             ("price of the machine", f"{gpus * card + host:,.0f}"),
             ("an hour at work, bought", f"{mine.cost_rate * HOUR:.2f}"),

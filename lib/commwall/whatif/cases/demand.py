@@ -1,10 +1,12 @@
 """What a plan sends in a step, by axis, and what it keeps on the fullest GPU."""
 
+from collections.abc import Mapping
+
 from commwall import catalog
 from commwall.hardware import GPU
 from commwall.memory import RESERVE, Memory, memory
 from commwall.plan import AXES, Plan
-from commwall.units import GIB, format_si
+from commwall.units import GIB, Bytes, format_si
 from commwall.volumes import volumes
 from commwall.whatif.answers import Answer
 from commwall.whatif.cases import names
@@ -28,22 +30,27 @@ def bytes_by_axis(model: str, **fields) -> Answer:
     shape, plan = catalog.model(model), _plan(**fields)
     sent = volumes(shape, plan)
     total, tokens = sum(sent.values()), plan.global_batch * shape.seq
-    most = max(AXES, key=sent.get)
-    host, link = total / catalog.PCIE4_HOST.bandwidth, catalog.NVLINK4
-    why = f", {sent[most] / total:.0%} of it {AXIS_WORDS[most]}" if total else ""
+    host, link = catalog.PCIE4_HOST.bandwidth, catalog.NVLINK4.bandwidth
     return Answer(
-        finding=f"Each of {plan.gpus} GPUs sends {format_si(total, 'B')} a step{why}.",
+        finding=f"Each of {plan.gpus} GPUs sends {format_si(total, 'B')} a step"
+        f"{_mostly(sent)}.",
         facts=(
             ("tokens a step", f"{tokens:,}"),
             ("sent by a GPU for each of them", format_si(total / tokens, "B")),
-            ("through the host of a 4090 box, nothing hidden", format_si(host, "s")),
-            ("on NVLink 4", format_si(total / link.bandwidth, "s")),
+            ("through the host, nothing hidden", format_si(total / host, "s")),
+            ("on NVLink 4", format_si(total / link, "s")),
         ),
         picture=Bars(
             axis=Axis(label="sent by one GPU in a step", unit="B"),
             bars=tuple(_axis_bar(axis, sent[axis]) for axis in AXES),
         ),
     )
+
+
+def _mostly(sent: Mapping[str, Bytes]) -> str:
+    most, total = max(AXES, key=sent.get), sum(sent.values())
+    share = names.percent(sent[most] / total) if total else ""
+    return f", {share} of it {AXIS_WORDS[most]}" if total else ""
 
 
 def _axis_bar(axis: str, sent: float) -> Bar:

@@ -47,6 +47,11 @@ def of_network(name: str) -> str | None:
     return None if name == "usual" else name
 
 
+def percent(share: float) -> str:
+    """A share with three digits, as axes write it."""
+    return f"{100 * share:.3g} %"
+
+
 def plan_words(plan: Plan) -> str:
     """A plan as a reader would say it.
 
