@@ -8,6 +8,7 @@ where the same Python runs. No arithmetic here: a what-if asks the library.
 from commwall.rules import choice
 from commwall.whatif.cases.data_wall import GRADIENT_SYNC
 from commwall.whatif.cases.links import MESSAGE_TIME
+from commwall.whatif.cases.new_hardware import NEW_HARDWARE
 from commwall.whatif.cases.pipeline_wall import PIPELINE_TIMELINE
 from commwall.whatif.cases.tensor_wall import TENSOR_SCALING
 from commwall.whatif.front import WhatIf
@@ -19,6 +20,7 @@ _ALL = (
     TENSOR_SCALING,
     PIPELINE_TIMELINE,
     GRADIENT_SYNC,
+    NEW_HARDWARE,
 )
 WHAT_IFS = {each.name: each for each in _ALL}
 

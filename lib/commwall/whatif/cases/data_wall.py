@@ -86,7 +86,7 @@ def _half(plan: Plan, rig: Cluster) -> float | None:
 
 def _said(half: float | None) -> str:
     if half is None:
-        return "it syncs in every micro-batch, so more of them do not help"
+        return "it syncs in every micro-batch, so more of them hardly help"
     return f"by the formula half is reached at {half:,.0f}"
 
 
