@@ -35,8 +35,8 @@ def new_hardware(
                  memory=memory_size, compute=compute)  # fmt: skip
     before, after = _best(shape, old), _best(shape, new)
     gain = after.tokens_per_second / before.tokens_per_second
-    bars = {"as it is": before.step, **_same_plan(shape, before.plan, new),
-            "changed, its best plan": after.step}  # fmt: skip
+    steps = {"as it is": before.step, **_same_plan(shape, before.plan, new),
+             "changed, its best plan": after.step}  # fmt: skip
     return Answer(
         finding=f"A step of {model} on 8 x {gpu} becomes {gain:.2f} times as fast: "
         f"{format_si(after.step.total, 's')} instead of "
@@ -44,7 +44,7 @@ def new_hardware(
         facts=_facts(before, after, new),
         picture=Bars(
             axis=Axis(label=f"one step of {BATCH} sequences", unit="s", low=0.0),
-            bars=tuple(_bar(name, step) for name, step in bars.items()),
+            bars=_bars(steps),
         ),
     )
 
@@ -89,8 +89,20 @@ def _named(plan: Plan) -> str:
     return f"{split}, ZeRO-{plan.zero_stage}, {again}"
 
 
-def _bar(name: str, step: StepTime) -> Bar:
-    sizes = {
+def _bars(steps: dict[str, StepTime]) -> tuple[Bar, ...]:
+    """A bar a step; a piece that is in one of them is in all, if only as nothing."""
+    sizes = {label: _sizes(step) for label, step in steps.items()}
+    names = dict.fromkeys(name for each in sizes.values() for name in each)
+    shown = [name for name in names if any(each[name] > 0 for each in sizes.values())]
+    return tuple(
+        Bar(label, tuple(part(name, sizes[label][name]) for name in shown),
+            note=format_si(step.total, "s"))
+        for label, step in steps.items()
+    )  # fmt: skip
+
+
+def _sizes(step: StepTime) -> dict[str, float]:
+    return {
         "compute": step.matmul,
         "elementwise": step.elementwise,
         "launch": step.launch,
@@ -98,8 +110,6 @@ def _bar(name: str, step: StepTime) -> Bar:
         "bubble": step.bubble,
         "optimizer": step.optimizer,
     }
-    parts = tuple(part(each, size) for each, size in sizes.items() if size > 0)
-    return Bar(name, parts, note=format_si(step.total, "s"))
 
 
 NEW_HARDWARE = WhatIf(
