@@ -1,6 +1,7 @@
-"""What-ifs on the three walls: first answers by other ways, and all settings at once.
+"""What-ifs on walls and on upgrades: first answers by other ways, and all settings.
 
-Cells of `notebooks/{tensor,pipeline,data}_wall.ipynb` print the same numbers.
+Cells of `tensor_wall`, `pipeline_wall`, `data_wall` and `new_hardware` in `notebooks/`
+print the same numbers.
 """
 
 import re
@@ -10,7 +11,7 @@ from math import isfinite
 from statistics import fmean
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from commwall import catalog, published
@@ -39,10 +40,21 @@ def stops(control):
 @pytest.mark.parametrize("name", NAMES)
 @given(data=st.data())
 def test_any_setting_answers_or_says_which_rule_it_breaks(name, data):
-    what_if = WHAT_IFS[name]
-    texts = {c.name: data.draw(st.sampled_from(stops(c))) for c in what_if.controls}
     with suppress(ValueError):
-        check(what_if.ask(**texts))
+        check(drawn_answer(WHAT_IFS[name], data))
+
+
+@settings(max_examples=15)  # each searches two machines
+@given(data=st.data())
+def test_any_upgrade_answers_or_says_that_nothing_fits(data):
+    with suppress(ValueError):
+        check(drawn_answer(WHAT_IFS["new_hardware"], data))
+
+
+def drawn_answer(what_if, data):
+    """The answer to some setting of every control."""
+    texts = {c.name: data.draw(st.sampled_from(stops(c))) for c in what_if.controls}
+    return what_if.ask(**texts)
 
 
 def check(answer):
@@ -191,3 +203,42 @@ def test_with_zero_3_more_micro_batches_do_not_help():
     )
 
     assert many == pytest.approx(few, abs=0.01)
+
+
+# ---- which part to replace -----------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("texts", "gain"),
+    [
+        ({}, 1.24),
+        ({"bandwidth": "1", "memory_bandwidth": "4"}, 1.12),
+        ({"bandwidth": "1", "memory_size": "2"}, 1.31),
+        ({"bandwidth": "1", "compute": "2"}, 1.73),
+        ({"memory_size": "2"}, 1.38),
+        ({"bandwidth": "1"}, 1),
+    ],
+)
+def test_new_hardware_gains_what_its_page_prints(texts, gain):
+    answer = WHAT_IFS["new_hardware"].ask(**texts)
+    first, *_, last = (
+        sum(piece.size for piece in bar.parts) for bar in answer.picture.bars
+    )
+
+    assert first / last == pytest.approx(gain, abs=5e-3)
+    assert f"{gain:.2f} times as fast" in answer.finding
+
+
+def test_new_hardware_says_that_nothing_fits():
+    with pytest.raises(ValueError, match="memory=6 GiB a GPU must be larger"):
+        WHAT_IFS["new_hardware"].ask(memory_size="0.25")
+
+
+def test_with_a_quarter_of_an_a100_the_old_plan_does_not_fit():
+    """20 GiB: the best plan of 80 has to go."""
+    answer = WHAT_IFS["new_hardware"].ask(gpu="A100-80 SXM", memory_size="0.25")
+
+    assert [bar.label for bar in answer.picture.bars] == [
+        "as it is",
+        "changed, its best plan",
+    ]

@@ -12,6 +12,7 @@ from commwall.whatif.cases.costs import BREAK_EVEN, COST_OF_TOKENS
 from commwall.whatif.cases.data_wall import GRADIENT_SYNC
 from commwall.whatif.cases.demand import BYTES_BY_AXIS, WILL_IT_FIT
 from commwall.whatif.cases.links import MESSAGE_TIME
+from commwall.whatif.cases.new_hardware import NEW_HARDWARE
 from commwall.whatif.cases.pipeline_wall import PIPELINE_TIMELINE
 from commwall.whatif.cases.tensor_wall import TENSOR_SCALING
 from commwall.whatif.front import WhatIf
@@ -29,6 +30,7 @@ _ALL = (
     GRADIENT_SYNC,
     COST_OF_TOKENS,
     BREAK_EVEN,
+    NEW_HARDWARE,
     PLAN_SEARCH,
 )
 WHAT_IFS = {each.name: each for each in _ALL}

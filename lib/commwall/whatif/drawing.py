@@ -1,5 +1,7 @@
 """Pictures on matplotlib axes, with the colours and words of the SVG."""
 
+from collections import defaultdict
+
 from matplotlib.axes import Axes
 
 from commwall.charts.style import INK, legend_above
@@ -80,10 +82,14 @@ def _spans(picture: Spans, ax: Axes) -> None:
     end = max(span.end for span in picture.spans)
     if picture.idle:
         ax.barh(range(len(picture.rows)), end, color="#eeeeee", label=picture.idle)
+    alike = defaultdict(list)
     for span in picture.spans:
-        ax.barh(span.row, span.end - span.start, left=span.start, height=0.8,
-                color=COLOURS[span.kind], alpha=0.55 if span.faded else 1,
-                edgecolor="white", linewidth=0.5)  # fmt: skip
+        stretch = span.start, span.end - span.start
+        alike[span.row, span.kind, span.faded].append(stretch)
+    for (row, kind, faded), stretches in alike.items():
+        ax.broken_barh(stretches, (row - 0.4, 0.8), facecolor=COLOURS[kind],
+                       alpha=0.55 if faded else 1, edgecolor="white",
+                       linewidth=0.5)  # fmt: skip
     for key in picture.legend():
         if not key.pale:
             ax.barh([0], [0], color=key.colour, label=key.label)

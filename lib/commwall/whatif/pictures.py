@@ -149,9 +149,11 @@ class Bars:
     limit: tuple[str, float] | None = None
 
     def legend(self) -> tuple[Key, ...]:
-        """What each colour is, once, in the order of the bars."""
-        pieces = (p for bar in self.bars for p in bar.parts if p.size > 0)
-        found = {p.label: Key(p.label, p.colour, pale=p.pale) for p in pieces}
+        """What each colour is, once, in the order of the bars; no empty pieces."""
+        pieces = [p for bar in self.bars for p in bar.parts]
+        sizes = {p.label for p in pieces if p.size > 0}
+        found = {p.label: Key(p.label, p.colour, pale=p.pale)
+                 for p in pieces if p.label in sizes}  # fmt: skip
         return tuple(found.values())
 
     def table(self) -> Table:

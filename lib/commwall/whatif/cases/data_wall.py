@@ -13,6 +13,7 @@ from commwall.plan import Overlap, Plan, Precision
 from commwall.steptime import StepTime, step_time
 from commwall.units import GIB, format_si
 from commwall.whatif.answers import Answer
+from commwall.whatif.cases import names
 from commwall.whatif.controls import Choice, Range, Toggle, doublings
 from commwall.whatif.front import WhatIf
 from commwall.whatif.pictures import Axis, Line, Lines, Mark
@@ -23,11 +24,8 @@ TINY = Model(22, 2048, 32, 4, 5632, 32000, 2048, gated_mlp=True, tied_embeddings
 HALF = replace(TINY, layers=11, dense_layers=11, name="half of TinyLlama's layers")
 OTHERS = ("GPT-2 124M", "LLaMA-2 7B", "LLaMA-3 8B", "LLaMA-2 70B")
 MODELS = {each.name: each for each in (TINY, HALF, *map(catalog.model, OTHERS))}
-USUAL = "as usual for the GPU"
 GPUS = ("RTX 3090", "RTX 4090", "RTX 5090", "RTX PRO 6000 Blackwell", "A100-80 SXM",
         "H100 SXM5", "B200 SXM", "MI300X")  # fmt: skip
-NETWORKS = (USUAL, "10 GbE (TCP)", "25 GbE RoCEv2", "100 GbE RoCEv2", "400 GbE RoCEv2",
-            "InfiniBand HDR 200", "InfiniBand NDR 400")  # fmt: skip
 SYNCS = {  # stage of ZeRO, bytes of a gradient
     "sum in bf16": (0, 2), "sum in fp32": (0, 4), "ZeRO-1": (1, 2), "ZeRO-2": (2, 2),
     "ZeRO-3 (FSDP)": (3, 2),
@@ -51,7 +49,7 @@ def gradient_sync(
     A micro-batch is one sequence; kernels run operation by operation, as on the page.
     """
     shape, (zero_stage, width) = MODELS[model], SYNCS[sync]
-    rig = catalog.cluster(gpu, gpus, network=None if network == USUAL else network,
+    rig = catalog.cluster(gpu, gpus, network=names.of_network(network),
                           p2p=p2p or None)  # fmt: skip
     plan = Plan(dp=gpus, zero_stage=zero_stage, global_batch=gpus * micro_batches,
                 precision=Precision(gradients=width))  # fmt: skip
@@ -86,7 +84,7 @@ def _half(plan: Plan, rig: Cluster) -> float | None:
 
 def _said(half: float | None) -> str:
     if half is None:
-        return "it syncs in every micro-batch, so more of them do not help"
+        return "it syncs in every micro-batch, so more of them hardly help"
     return f"by the formula half is reached at {half:,.0f}"
 
 
@@ -138,8 +136,7 @@ GRADIENT_SYNC = WhatIf(
         Choice(name="gpu", label="GPU", options=GPUS, start="RTX 4090"),
         Range(name="gpus", label="GPUs", stops=doublings(2, 1024), start=256,
               whole=True),
-        Choice(name="network", label="Network", options=NETWORKS,
-               start="100 GbE RoCEv2"),
+        names.network("100 GbE RoCEv2"),
         Choice(name="model", label="Model", options=tuple(MODELS), start=TINY.name),
         Choice(name="sync", label="Gradients", options=tuple(SYNCS),
                start="sum in bf16"),

@@ -8,7 +8,8 @@ MODELS = ("GPT-2 124M", "LLaMA-2 7B", "Qwen2.5 7B", "LLaMA-3 8B", "LLaMA-2 13B",
 GPUS = ("RTX 3090", "RTX 4090", "RTX 5090", "RTX A6000", "RTX 6000 Ada", "L40S",
         "A100-80 PCIe", "A100-80 SXM", "H100 PCIe", "H100 SXM5", "H200 SXM",
         "B200 SXM")  # fmt: skip
-NETWORKS = ("usual", "10 GbE (TCP)", "25 GbE RoCEv2", "100 GbE RoCEv2",
+USUAL = "as usual for the GPU"
+NETWORKS = (USUAL, "10 GbE (TCP)", "25 GbE RoCEv2", "100 GbE RoCEv2",
             "400 GbE RoCEv2", "InfiniBand HDR 200", "InfiniBand NDR 400")  # fmt: skip
 RECOMPUTE = ("none", "selective", "full")
 PEERS = {"as sold": None, "on": True, "off": False}
@@ -24,8 +25,8 @@ def gpu(start: str = "RTX 4090") -> Choice:
     return Choice(name="gpu", label="GPU", options=GPUS, start=start)
 
 
-def network(start: str = "usual") -> Choice:
-    """What joins boxes of eight; "usual" is what such GPUs usually have."""
+def network(start: str = USUAL) -> Choice:
+    """What joins boxes of eight; `USUAL` is what such GPUs have."""
     return Choice(name="network", label="Network between boxes", options=NETWORKS,
                   start=start)  # fmt: skip
 
@@ -44,7 +45,7 @@ def count(name: str, label: str, last: int, start: int) -> Range:
 
 def of_network(name: str) -> str | None:
     """The catalog's argument for a choice of `network`."""
-    return None if name == "usual" else name
+    return None if name == USUAL else name
 
 
 def percent(share: float) -> str:

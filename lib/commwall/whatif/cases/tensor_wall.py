@@ -10,18 +10,16 @@ from commwall.model import Model
 from commwall.plan import Plan
 from commwall.units import format_si
 from commwall.whatif.answers import Answer
+from commwall.whatif.cases import names
 from commwall.whatif.controls import Choice, Range, Toggle, doublings
 from commwall.whatif.front import WhatIf
 from commwall.whatif.pictures import Axis, Line, Lines, Mark, Table
 
 DEGREES = doublings(1, 32)
-USUAL = "as usual for the GPU"
 MODELS = ("LLaMA-2 7B", "LLaMA-3 8B", "LLaMA-2 13B", "LLaMA-2 70B", "GPT-3 175B",
           "LLaMA-3.1 405B", "Megatron GPT 1T")  # fmt: skip
 GPUS = ("RTX 3090", "RTX 4090", "RTX 5090", "RTX PRO 6000 Blackwell", "A100-80 SXM",
         "H100 SXM5", "B200 SXM", "GB200 (per GPU)", "MI300X")  # fmt: skip
-NETWORKS = (USUAL, "10 GbE (TCP)", "25 GbE RoCEv2", "100 GbE RoCEv2", "400 GbE RoCEv2",
-            "InfiniBand HDR 200", "InfiniBand NDR 400")  # fmt: skip
 SHARE = Axis(label="share of a layer", unit="%")
 
 Times = dict[int, LayerTime]
@@ -42,7 +40,7 @@ def tensor_scaling(
     GPUs can share them.
     """
     shape = _widened(catalog.model(model)) if wide else catalog.model(model)
-    rig = catalog.cluster(gpu, 32, network=None if network == USUAL else network,
+    rig = catalog.cluster(gpu, 32, network=names.of_network(network),
                           p2p=p2p or None)  # fmt: skip
     batch = {"micro_batch": micro_batch, "global_batch": micro_batch}
     times = dict(_times(shape, rig, fused_kernels=fused_kernels, **batch))
@@ -141,8 +139,7 @@ TENSOR_SCALING = WhatIf(
     controls=(
         Choice(name="model", label="Model", options=MODELS, start="LLaMA-2 70B"),
         Choice(name="gpu", label="GPU", options=GPUS, start="RTX 4090"),
-        Choice(name="network", label="Network", options=NETWORKS,
-               start="100 GbE RoCEv2"),
+        names.network("100 GbE RoCEv2"),
         Range(name="micro_batch", label="Micro-batch", unit="sequences",
               stops=doublings(1, 16), start=1, whole=True),
         Toggle(name="p2p", label="Patched driver: peer to peer"),
