@@ -66,5 +66,5 @@ def plan_words(plan: Plan) -> str:
     words += [f"ZeRO-{plan.zero_stage}"] * (plan.zero_stage > 0)
     words += [f"micro-batch {plan.micro_batch}"] * (plan.micro_batch > 1)
     again = {"full": "all recomputed", "selective": "attention recomputed"}
-    words += [again[plan.recompute]] * (plan.recompute in again)
+    words += [again[plan.recompute]] if plan.recompute in again else []
     return ", ".join(words)
