@@ -15,7 +15,7 @@ help:
 	@echo "make serve      show the built pages at http://localhost:$(PORT)"
 	@echo "make test       run every check"
 	@echo "make notebooks  execute the notebooks in place, keep what they print"
-	@echo "make bench      how fast the library answers, on this machine"
+	@echo "make bench      how fast library and what-ifs answer, on this machine"
 	@echo "make lint       only the checks of style"
 	@echo "make lock       choose new versions for requirements.lock"
 	@echo "make clean      remove what was built (not $(VENV))"
@@ -49,6 +49,7 @@ lint: $(VENV)/.ready
 
 bench: $(VENV)/.ready
 	@$(BIN)/python tools/bench.py
+	@$(BIN)/python tools/bench_browser.py
 
 notebooks: $(VENV)/.ready
 	$(BIN)/python tools/notebooks.py

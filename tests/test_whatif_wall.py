@@ -144,7 +144,7 @@ def test_pipeline_timeline_and_the_formula_part_where_sends_take_time():
 
 
 def test_a_schedule_of_too_many_tasks_is_not_drawn():
-    with pytest.raises(ValueError, match="tasks=4,096 must be at most 2,048"):
+    with pytest.raises(ValueError, match="tasks=4,096 must be at most 1,280"):
         WHAT_IFS["pipeline_timeline"].ask(stages="16", micro_batches="64", chunks="2")
 
 

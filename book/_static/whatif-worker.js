@@ -17,16 +17,26 @@ async function snapshot() {
 
 async function start() {
   const python = await loadPyodide({ _loadSnapshot: snapshot() });
-  return python.globals.get("reply_to");
+  return { python, replyTo: python.globals.get("reply_to") };
 }
+
+function because(error) {
+  return error.message.trim().split("\n").pop();
+}
+
+// Where its program is missing, Pyodide neither starts nor gives up: it lets go of an error.
+self.addEventListener("unhandledrejection", (event) => {
+  self.postMessage({ failure: because(event.reason) });
+});
 
 const ready = start();
 
 self.onmessage = async ({ data: { id, name, request } }) => {
   try {
-    const replyTo = await ready;
-    self.postMessage({ id, reply: replyTo(name, request) });
+    const { python, replyTo } = await ready;
+    const reply = replyTo(name, request);
+    self.postMessage({ id, reply, memory: python._module.HEAP8.length });
   } catch (error) {
-    self.postMessage({ id, failure: error.message.trim().split("\n").pop() });
+    self.postMessage({ id, failure: because(error) });
   }
 };

@@ -21,8 +21,9 @@
       this.worker.onerror = () => this.fail("its program did not load");
     }
 
-    settle({ id, reply, failure }) {
+    settle({ id, reply, failure, memory }) {
       if (failure) return this.fail(failure);
+      this.memory = memory;
       this.waiting.get(id)?.resolve(JSON.parse(reply));
       return this.waiting.delete(id);
     }
@@ -259,6 +260,7 @@
   document.addEventListener("DOMContentLoaded", () => {
     for (const element of document.querySelectorAll("[data-whatif]")) {
       element.whatIf = new WhatIf(element);
+      element.whatIf.engine = engine;
       if (window.location.protocol === "file:") {
         element.whatIf.giveUp("the page was opened as a file; `make serve` shows it whole");
       }

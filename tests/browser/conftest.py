@@ -102,15 +102,26 @@ class Visit:
         return self.page
 
 
+def visits(browser, site):
+    """Make visits, and end them when they are not needed any more."""
+    made = []
+
+    def start(**options):
+        made.append(Visit(browser, site, **options))
+        return made[-1]
+
+    yield start
+    for one in made:
+        one.context.close()
+
+
 @pytest.fixture
 def visit(browser, site):
     """Make visits, and end them after the test."""
-    visits = []
+    yield from visits(browser, site)
 
-    def start(**options):
-        visits.append(Visit(browser, site, **options))
-        return visits[-1]
 
-    yield start
-    for made in visits:
-        made.context.close()
+@pytest.fixture(scope="module")
+def lasting_visit(browser, site):
+    """Make visits that several tests share."""
+    yield from visits(browser, site)

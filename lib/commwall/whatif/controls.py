@@ -4,6 +4,7 @@ A control turns the text that was typed into the value that a function of the li
 takes, in SI, or says what is wrong with it. Controls know nothing of how they look.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isfinite, log10
@@ -11,6 +12,8 @@ from math import isfinite, log10
 from commwall.rules import choice
 
 __all__ = ["Choice", "Control", "Range", "Toggle", "doublings", "scale"]
+
+THOUSANDS = re.compile(r"[0-9]{1,3}(,[0-9]{3})+(\.[0-9]*)?")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -54,8 +57,11 @@ class Range:
 
 
 def _number(text: str) -> float | None:
+    bare = text.strip()
+    if THOUSANDS.fullmatch(bare):  # 12,500 but not 12,5, which may mean 12.5
+        bare = bare.replace(",", "")
     try:
-        number = float(text.strip().replace(",", ""))
+        number = float(bare)
     except ValueError:
         return None
     return number if isfinite(number) else None

@@ -19,6 +19,11 @@ def draw(picture: Picture, ax: Axes) -> Axes:
     return ax
 
 
+def _legend(picture: Picture, ax: Axes) -> None:
+    if picture.legend():
+        legend_above(ax, fontsize=8)
+
+
 def _scale(axis, quantity: Axis, values) -> None:
     """Ends, ticks and name of one axis, as in the SVG."""
     ends = limits(quantity, values)
@@ -46,7 +51,7 @@ def _lines(picture: Lines, ax: Axes) -> None:
     for words, value in picture.rules:
         ax.axvline(value, color=INK, linestyle=":", linewidth=1)
         ax.annotate(words, (value, 0.95), xycoords=ax.get_xaxis_transform())
-    legend_above(ax, fontsize=8)
+    _legend(picture, ax)
 
 
 def _bars(picture: Bars, ax: Axes) -> None:
@@ -75,7 +80,7 @@ def _finish_bars(picture: Bars, ax: Axes, sums: list[float]) -> None:
         ax.axvline(value, color=INK, linestyle="--", label=words)
     ax.set_yticks([])
     ax.set_ylim(len(sums) - 0.6, -0.7)
-    legend_above(ax, fontsize=8)
+    _legend(picture, ax)
 
 
 def _spans(picture: Spans, ax: Axes) -> None:
@@ -96,7 +101,7 @@ def _spans(picture: Spans, ax: Axes) -> None:
     ax.set_yticks(range(len(picture.rows)), picture.rows)
     _scale(ax.xaxis, picture.axis, [0.0, end])
     ax.invert_yaxis()
-    legend_above(ax, fontsize=8)
+    _legend(picture, ax)
 
 
 def _tree(picture: Tree, ax: Axes) -> None:

@@ -11,7 +11,7 @@ from commwall.whatif.pictures import Axis, Line, Lines, Mark
 
 LINKS = ("NVLink 4", "NVLink 3", "PCIe 4.0 x16",
          "PCIe 4.0 x16 host bounce")  # fmt: skip
-SIZES = tuple(10 ** (3 + n / 8) for n in range(57))  # 1 kB to 10 GB
+SIZES = tuple(10 ** (3 + n / 4) for n in range(29))  # 1 kB to 10 GB
 
 
 def message_time(ranks: int, payload: Bytes) -> Answer:

@@ -18,7 +18,7 @@ from commwall.whatif.front import WhatIf
 from commwall.whatif.pictures import Axis, Span, Spans, Table
 
 ORDERS = {"GPipe": "gpipe", "1F1B": "1f1b", "zero bubble": "zero_bubble"}
-MOST = 2048  # tasks that a picture can show
+MOST = 1280  # tasks that a picture can show
 SHARE = Axis(label="share of the step", unit="%")
 COUNTS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
 
