@@ -125,7 +125,7 @@ def test_what_is_no_number_of_the_range_is_refused_by_name_value_and_rule(text):
     ):
         SPEED.value(text)
 
-    with pytest.raises(ValueError, match=r"^Price='12,5' must be a number"):
+
 def test_thousands_may_be_set_apart_but_a_comma_is_no_point():
     money = Range(name="price", label="Price", stops=(1, 1e6), start=1)
 
