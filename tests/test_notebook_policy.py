@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from nbformat.v4 import new_code_cell, new_notebook, new_output
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 import notebook_style
 import notebooks
@@ -116,3 +116,13 @@ def test_a_cell_that_draws_needs_words_and_tags(source):
 def test_importing_what_draws_is_not_drawing():
     assert faults("from commwall import charts") == []
     assert faults("def draw(ax):\n    plt.sca(ax)") == []
+
+
+@pytest.mark.parametrize(("id", "count"), [("answer-ex-sum", 0), ("sum", 1)])
+def test_the_cell_that_answers_an_exercise_is_named_after_it(id, count):
+    start = new_markdown_cell("```{solution-start} ex-sum\n```")
+    end = new_markdown_cell("```{solution-end}\n```")
+    code = new_code_cell("1 + 1", execution_count=1, id=id)
+    page = new_notebook(cells=[start, code, end])
+
+    assert len(list(notebook_style.source_faults(page))) == count

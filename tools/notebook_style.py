@@ -1,6 +1,7 @@
 """Rules of style for the code cells of a notebook, and for what they draw."""
 
 import ast
+import re
 
 WIDTH = 72  # columns: a wider line is cut off by the book's column
 LENGTH = 15  # lines
@@ -78,8 +79,24 @@ def code_faults(cell, drawing):
         yield "prints an address, which changes from run to run"
 
 
+def answer_faults(notebook):
+    """Solutions that compute, but not in a cell whose id says so."""
+    label, computes = None, False
+    ids = {cell.get("id") for cell in notebook["cells"]}
+    for cell in notebook["cells"]:
+        start = re.search(r"{solution-start} (\S+)", cell["source"])
+        if start:
+            label, computes = start[1], False
+        computes = computes or cell["cell_type"] == "code"
+        if "{solution-end}" in cell["source"] and label:
+            if computes and f"answer-{label}" not in ids:
+                yield f"solution of {label} needs a cell with the id answer-{label}"
+            label = None
+
+
 def source_faults(notebook):
     """Faults that can be seen without running anything."""
+    yield from answer_faults(notebook)
     drawing = set(DRAWS)
     for number, cell in enumerate(notebook["cells"]):
         faults = []
