@@ -66,7 +66,7 @@ def flatten(folder):
 
 
 def shrink(app, exception):
-    """Make a build that succeeded lighter; a second time adds nothing."""
+    """Lighten a build that succeeded; a second time adds nothing."""
     if exception or app.builder.format != "html":
         return
     out = Path(app.outdir)
