@@ -10,7 +10,7 @@ from commwall.memory import memory
 from commwall.model import Model
 from commwall.plan import Plan
 from commwall.steptime import step_time
-from commwall.sweep import neighbors, plans, scaled, search
+from commwall.sweep import lightest, neighbors, plans, scaled, search
 from samples import A100, LLAMA_70B, MIXTRAL, cluster, gpt
 
 GPT_7B = gpt(36, 4096, 32, 2048)
@@ -236,3 +236,18 @@ def test_memory_scales_what_fits_and_no_time():
 def test_a_factor_of_nothing_is_refused():
     with pytest.raises(ValueError, match="compute=0"):
         scaled(POD, compute=0)
+
+
+@given(
+    model=st.sampled_from([SMALL, GPT_7B, LLAMA_70B]),
+    gpus=st.sampled_from([1, 2, 4, 6, 8, 16]),
+    batch=st.integers(1, 32),
+)
+def test_the_lightest_plan_is_that_of_all_of_them(model, gpus, batch):
+    machine = cluster(gpus)
+    every = [memory(model, plan).total for plan in plans(model, machine, batch)]
+    found = lightest(model, machine, batch)
+
+    assert (found is None) == (not every)
+    if every:
+        assert memory(model, found).total == min(every)

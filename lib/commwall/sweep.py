@@ -16,7 +16,7 @@ from commwall.plan import Plan
 from commwall.rules import divisors, instance, positive, whole
 from commwall.steptime import StepTime, step_time
 
-__all__ = ["Candidate", "neighbors", "plans", "scaled", "search"]
+__all__ = ["Candidate", "lightest", "neighbors", "plans", "scaled", "search"]
 
 _DEFAULTS = Plan()
 
@@ -86,6 +86,20 @@ def plans(
             shape = _legal(model, base, degrees | batches)
             if shape is not None:
                 yield from _variants(shape)
+
+
+def lightest(model: Model, cluster: Cluster, global_batch: int) -> Plan | None:
+    """The plan that takes the least memory, fitting or not; None if none is legal.
+
+    Only micro-batches of 1 that recompute everything are weighed: in this space a
+    larger micro-batch, or keeping more, never takes less.
+    """
+    frugal = (
+        plan
+        for plan in plans(model, cluster, global_batch)
+        if plan.micro_batch == 1 and plan.recompute == "full"
+    )
+    return min(frugal, key=lambda plan: memory(model, plan).total, default=None)
 
 
 def _degrees(
