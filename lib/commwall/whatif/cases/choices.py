@@ -1,30 +1,35 @@
 """The reader's machine: the best plan that fits it, and the runners-up."""
 
 from commwall import catalog
-from commwall.economics import MILLION, cost_of_tokens
+from commwall.economics import MILLION, cost_of_tokens, energy_of_tokens
 from commwall.hardware import Cluster
-from commwall.memory import RESERVE, memory
+from commwall.memory import RESERVE, Memory, memory
 from commwall.model import Model
-from commwall.sweep import Candidate, plans, search
-from commwall.units import GIB, HOUR, format_si
+from commwall.sweep import Candidate, lightest, search
+from commwall.units import GIB, HOUR, Bytes, format_si
 from commwall.whatif.answers import Answer
 from commwall.whatif.cases import names
-from commwall.whatif.controls import Choice, Range, scale
+from commwall.whatif.controls import Choice, Control, Range, scale
 from commwall.whatif.front import WhatIf
 from commwall.whatif.pictures import Axis, Bar, Bars, Table, part
 
 WAYS = {"tp": "every layer over all GPUs", "pp": "a pipeline over all GPUs",
         "dp": "data over all GPUs"}  # fmt: skip
 STEP = Axis(label="one optimizer step", unit="s")
-MACHINE = (
-    names.model(),
-    names.gpu(),
-    names.count("gpus", "GPUs", 64, 8),
-    names.p2p(),
-    names.network(),
-    Range(name="sequences", label="Sequences a step", whole=True, start=64,
-          stops=tuple(2**n for n in range(11))),
-)  # fmt: skip
+RENT = catalog.prices("RTX 4090", unit="GPU-second")[0].low * HOUR
+
+
+def _machine(most: int) -> tuple[Control, ...]:
+    """Model and machine; a search takes the longer the more GPUs there are."""
+    return (
+        names.model(),
+        names.gpu(),
+        names.count("gpus", "GPUs", most, 8),
+        names.p2p(),
+        names.network(),
+        Range(name="sequences", label="Sequences a step", whole=True, start=64,
+              stops=tuple(2**n for n in range(11))),
+    )  # fmt: skip
 
 
 def _rig(gpu: str, gpus: int, p2p: str, network: str) -> Cluster:
@@ -42,24 +47,35 @@ def _bar(label: str, found: Candidate) -> Bar:
 
 def _nothing_fits(model: Model, rig: Cluster, sequences: int) -> Answer:
     """How much the most frugal of all plans lacks."""
-    every = plans(model, rig, sequences)
-    kept = min((memory(model, plan) for plan in every), key=lambda kept: kept.total,
-               default=None)  # fmt: skip
-    if kept is None:
-        raise ValueError(f"sequences={sequences} cannot be shared by {rig.gpus} GPUs")
-    usable = rig.gpu.memory - RESERVE
-    bar = Bar("the most frugal plan", tuple(part(*p) for p in kept.parts.items()),
-              f"{kept.total / GIB:,.1f} GiB")  # fmt: skip
+    plan = lightest(model, rig, sequences)
+    if plan is None:
+        raise ValueError(
+            f"sequences={sequences} must be a multiple of dp, which no plan of "
+            f"{model.name} on {rig.gpus} GPUs allows; a legal value: {rig.gpus}"
+        )
+    kept, usable = memory(model, plan), rig.gpu.memory - RESERVE
+    needs, gives, lacks = map(_gib, (kept.total, usable, kept.total - usable))
     return Answer(
-        finding=f"No plan fits: the most frugal needs {kept.total / GIB:,.1f} GiB on a "
-        f"GPU that has {usable / GIB:,.1f} to give.",
-        facts=(("lacking on each GPU", f"{(kept.total - usable) / GIB:,.1f} GiB"),),
-        picture=Bars(
-            axis=Axis(label="on the fullest GPU", unit="GiB", one=GIB),
-            bars=(bar,),
-            limit=(f"usable of {rig.gpu.name}", usable),
-        ),
+        finding=f"No plan fits, by {lacks}: the most frugal needs {needs} on a GPU "
+        f"that has {gives} to give.",
+        facts=(("lacking on each GPU", lacks),
+               ("most frugal plan", names.plan_words(plan)),
+               (f"usable of {rig.gpu.name}", gives)),
+        picture=_kept(kept, rig.gpu.name, usable),
+    )  # fmt: skip
+
+
+def _kept(kept: Memory, name: str, usable: Bytes) -> Bars:
+    parts = tuple(part(*piece) for piece in kept.parts.items())
+    return Bars(
+        axis=Axis(label="on the fullest GPU", unit="GiB", one=GIB),
+        bars=(Bar("the most frugal plan", parts, _gib(kept.total)),),
+        limit=(f"usable of {name}", usable),
     )
+
+
+def _gib(size: Bytes) -> str:
+    return f"{size / GIB:,.1f} GiB"
 
 
 def your_rig(model: str, gpu: str, gpus: int, p2p: str, network: str,
@@ -98,7 +114,7 @@ def _facts(best: Candidate, rig: Cluster) -> tuple[tuple[str, str], ...]:
 YOUR_RIG = WhatIf(
     name="your_rig",
     title="Your rig: how fast would it train, and how?",
-    controls=MACHINE,
+    controls=_machine(64),
     answer=your_rig,
 )
 
@@ -111,20 +127,29 @@ def plan_search(show: int, rent: float, prefer: str, model: str, sequences: int,
     if not found:
         return _nothing_fits(shape, rig, sequences)
     first, last = found[0], found[-1]
-    bill = cost_of_tokens(MILLION, rent * rig.gpus, first.tokens_per_second)
     slower = last.step.total / first.step.total - 1
     return Answer(
         finding=f"{names.plan_words(first.plan)}: {first.tokens_per_second:,.0f} "
         f"tokens/s, on {first.memory.total / GIB:.1f} GiB.",
         facts=(
-            ("a million tokens, at that rent", f"{bill:.3f}"),
+            *_bill(rig, rent, first.tokens_per_second),
             ("MFU", names.percent(first.step.mfu)),
-            (f"step of plan {len(found)}, against the first", f"{slower:+.1%}"),
+            (f"step of plan {len(found)}, against the first", f"{slower:+z.1%}"),
         ),
         picture=Bars(
             axis=STEP, bars=tuple(_bar(names.plan_words(c.plan), c) for c in found)
         ),
         table=_plan_table(found),
+    )
+
+
+def _bill(rig: Cluster, rent: float, useful: float) -> tuple[tuple[str, str], ...]:
+    """Money and energy; of one machine neither changes the order that speed gives."""
+    money = cost_of_tokens(MILLION, rent * rig.gpus, useful)
+    energy = energy_of_tokens(MILLION, rig.gpus * rig.gpu.tdp, useful)
+    return (
+        ("a million tokens, at that rent", names.money(money)),
+        ("and their energy, cards alone", format_si(energy / HOUR, "Wh")),
     )
 
 
@@ -152,12 +177,12 @@ PLAN_SEARCH = WhatIf(
     name="plan_search",
     title="Which plan is best on your machine?",
     controls=(
-        *MACHINE,
+        *_machine(16),
         Choice(name="prefer", label="Rank by", options=tuple(PREFERENCES),
                start="speed"),
         Range(name="show", label="Plans to show", stops=tuple(range(1, 13)), start=5,
               whole=True),
-        Range(name="rent", label="Rent of a GPU-hour, your money", start=0.34,
+        Range(name="rent", label="Rent of a GPU-hour, your money", start=RENT,
               one=1 / HOUR, stops=(0.0, *scale(0.1, 20))),
     ),
     answer=plan_search,

@@ -17,6 +17,9 @@ from commwall.whatif.controls import Choice, Range, scale
 from commwall.whatif.front import WhatIf
 from commwall.whatif.pictures import Axis, Line, Lines, Mark
 
+CARD = catalog.RTX_4090
+PIECE = catalog.prices(CARD.name, unit="piece")[0].middle
+RENT = catalog.prices(CARD.name, unit="GPU-second")[0].middle * HOUR
 USES = tuple(n / 50 for n in range(1, 51))
 BANDWIDTHS = tuple(1e9 * 10 ** (n / 12) for n in range(37))  # 1 to 1,000 GB/s
 BY_NAME = {scheme.name: scheme for scheme in SCHEMES}
@@ -39,19 +42,18 @@ def cost_of_use(gpus: int, card: float, host: float, years: Seconds, watts: floa
     even = break_even_utilization(mine, hire)
     now, hired = (cost_of_tokens(MILLION, r, useful) for r in (mine.cost_rate, hire))
     pays = f"pays from {names.percent(even)} use on" if even <= 1 else "never pays"
-    kwh = energy_of_tokens(MILLION, watts, useful) / KWH
-    lines = [_owned(*machine, u).cost_rate for u in USES]
+    energy = energy_of_tokens(MILLION, watts, useful)
+    by_use = [cost_of_tokens(MILLION, _owned(*machine, u).cost_rate, useful)
+              for u in USES]  # fmt: skip
     return Answer(
-        finding=f"A million tokens cost {now:.3f} if bought and used "
-        f"{names.percent(use)} of the time, {hired:.3f} rented: buying {pays}.",
-        facts=(
-            ("price of the machine", f"{gpus * card + host:,.0f}"),
-            ("an hour at work, bought", f"{mine.cost_rate * HOUR:.2f}"),
-            ("an hour rented", f"{hire * HOUR:.2f}"),
-            ("energy of a million tokens", f"{kwh:.3f} kWh"),
-        ),
-        picture=_against_use([cost_of_tokens(MILLION, r, useful) for r in lines],
-                             hired, even, (use, now)),
+        finding=f"A million tokens cost {names.money(now)} if bought and used "
+        f"{names.percent(use)} of the time, {names.money(hired)} rented: "
+        f"buying {pays}.",
+        facts=(("price of the machine", names.money(mine.price)),
+               ("an hour at work, bought", names.money(mine.cost_rate * HOUR)),
+               ("an hour rented", names.money(hire * HOUR)),
+               ("energy of a million tokens", format_si(energy / HOUR, "Wh"))),
+        picture=_against_use(by_use, hired, even, (use, now)),
     )  # fmt: skip
 
 
@@ -72,19 +74,19 @@ COST_OF_TOKENS = WhatIf(
     title="What does a token cost you?",
     controls=(
         names.count("gpus", "GPUs", 64, 8),
-        Range(name="card", label="Price of a card", start=2500,
+        Range(name="card", label="Price of a card", start=PIECE,
               stops=scale(100, 50_000)),
         Range(name="host", label="Price of the rest", start=4000,
               stops=(0.0, *scale(500, 500_000))),
         Range(name="years", label="Kept for", unit="years", one=YEAR, start=3,
               stops=(1, 2, 3, 4, 5, 6, 8)),
-        Range(name="watts", label="Power at work", unit="W", start=4100,
+        Range(name="watts", label="Power at work", unit="W", start=8 * CARD.tdp + 500,
               stops=scale(100, 100_000)),
         Range(name="electricity", label="Electricity, a kWh", one=1 / KWH, start=0.2,
               stops=tuple(n / 20 for n in range(21))),
         Range(name="use", label="Works", unit="%", one=0.01, start=50,
               stops=(1, 2, 5, *range(10, 101, 10))),
-        Range(name="rent", label="Rent of a GPU-hour", one=1 / HOUR, start=0.47,
+        Range(name="rent", label="Rent of a GPU-hour", one=1 / HOUR, start=RENT,
               stops=(0.0, *scale(0.1, 20))),
         Range(name="useful", label="Tokens a second", start=14_400,
               stops=scale(100, 1e7)),
@@ -124,7 +126,7 @@ def _against_bandwidth(name: str, plain: Bytes, sends: Bytes, encode: Seconds,
     within = BANDWIDTHS[0] <= pays <= BANDWIDTHS[-1]
     return Lines(
         x=Axis(label="bandwidth of the link, one direction", unit="B/s", log=10),
-        y=Axis(label="sync of one step, nothing hidden", unit="s", log=10),
+        y=Axis(label="sync of one step, nothing hidden, no latency", unit="s", log=10),
         lines=(Line("bf16", BANDWIDTHS, [plain / rate for rate in BANDWIDTHS]),
                Line(name, BANDWIDTHS, [encode + sends / rate for rate in BANDWIDTHS])),
         marks=(Mark("equal", pays, plain / pays),) if within else (),

@@ -1,5 +1,7 @@
 """Names that several what-ifs let the reader choose from, and plans in words."""
 
+from math import floor, log10
+
 from commwall.plan import Plan
 from commwall.whatif.controls import Choice, Range, doublings
 
@@ -51,6 +53,18 @@ def of_network(name: str) -> str | None:
 def percent(share: float) -> str:
     """A share with three digits, as axes write it."""
     return f"{100 * share:.3g} %"
+
+
+def money(amount: float) -> str:
+    """An amount in no currency, with three digits or to a hundredth.
+
+    >>> money(0.0512), money(22.914), money(1280), money(0)
+    ('0.0512', '22.91', '1,280', '0.00')
+    """
+    if amount >= 100:
+        return f"{amount:,.0f}"
+    digits = 2 - floor(log10(amount)) if amount else 2
+    return f"{amount:.{max(2, digits)}f}"
 
 
 def plan_words(plan: Plan) -> str:
