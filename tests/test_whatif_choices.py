@@ -148,6 +148,15 @@ def test_plan_search_starts_with_the_winner_of_its_page():
     )
 
 
+def test_labels_of_bars_leave_room_for_the_seconds_on_a_phone():
+    """340 pixels are some 55 characters; two plans never share a label."""
+    bars = ask("plan_search", show="12").picture.bars
+
+    assert bars[0].label == "tp1 pp4x8 dp2 z1 mb1 full"
+    assert max(len(f"{bar.label}: {bar.note}") for bar in bars) < 50
+    assert len({bar.label for bar in bars}) == 12
+
+
 def test_plan_search_bills_as_the_page_does():
     """8 * 0.34 an hour and 8 * 450 W over 14,400 tokens/s: 0.052, and 0.25 MJ."""
     facts = dict(ask("plan_search").facts)

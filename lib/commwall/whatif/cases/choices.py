@@ -137,7 +137,7 @@ def plan_search(show: int, rent: float, prefer: str, model: str, sequences: int,
             (f"step of plan {len(found)}, against the first", f"{slower:+z.1%}"),
         ),
         picture=Bars(
-            axis=STEP, bars=tuple(_bar(names.plan_words(c.plan), c) for c in found)
+            axis=STEP, bars=tuple(_bar(names.plan_code(c.plan), c) for c in found)
         ),
         table=_plan_table(found),
     )

@@ -82,3 +82,16 @@ def plan_words(plan: Plan) -> str:
     again = {"full": "all recomputed", "selective": "attention recomputed"}
     words += [again[plan.recompute]] if plan.recompute in again else []
     return ", ".join(words)
+
+
+def plan_code(plan: Plan) -> str:
+    """A plan as short as the page on the search writes it, for where words are long.
+
+    >>> plan_code(Plan(pp=4, vpp=8, dp=2, global_batch=8, recompute="full"))
+    'tp1 pp4x8 dp2 z0 mb1 full'
+    """
+    chunks = f"x{plan.vpp}" if plan.vpp > 1 else ""
+    return (
+        f"tp{plan.tp} pp{plan.pp}{chunks} dp{plan.dp} z{plan.zero_stage} "
+        f"mb{plan.micro_batch} {plan.recompute}"
+    )
