@@ -21,7 +21,7 @@ async function start() {
 }
 
 function because(error) {
-  return error.message.trim().split("\n").pop();
+  return String(error?.message ?? error).trim().split("\n").pop();
 }
 
 // Where its program is missing, Pyodide neither starts nor gives up: it lets go of an error.

@@ -5,6 +5,10 @@
 (() => {
   const script = document.currentScript;
   const PATIENCE = 150; // ms before a running answer shows that it runs
+  const KEPT = 60_000; // ms that a download stays at its address: some browsers are slow
+  const THOUSANDS = /^\d{1,3}(,\d{3})+(\.\d*)?$/;
+  const PLACES = { facts: ".whatif-facts", legend: ".whatif-legends",
+    chart: ".whatif-chart", table: ".whatif-table" };
 
   /** The worker, shared by all what-ifs of the page. */
   class Engine {
@@ -104,8 +108,9 @@
 
     follow(field) {
       const slider = this.slider(field.name);
-      const number = Number(field.value.replaceAll(",", ""));
-      if (!slider || field.value.trim() === "" || !Number.isFinite(number)) return;
+      const text = field.value.trim();
+      const number = Number(THOUSANDS.test(text) ? text.replaceAll(",", "") : text);
+      if (!slider || text === "" || !Number.isFinite(number)) return;
       const away = JSON.parse(slider.dataset.stops).map((stop) => Math.abs(stop - number));
       slider.value = away.indexOf(Math.min(...away));
       this.speak(slider, field.value);
@@ -141,8 +146,9 @@
         while (this.wanted) {
           const request = { table: this.find("details").open, ...this.wanted };
           request.width = this.width();
+          this.drawn = request.width;
           this.wanted = null;
-          this.show(await engine.ask(this.name, request));
+          this.show(await engine.ask(this.name, request), request);
         }
       } catch (error) {
         this.giveUp(error.message);
@@ -150,6 +156,7 @@
         clearTimeout(shows);
         this.busy(false);
         this.answering = null;
+        this.resized();
       }
     }
 
@@ -164,35 +171,51 @@
       return Math.round(Math.min(Math.max(wide, 280), 680));
     }
 
-    show(reply) {
-      this.drawn = this.width();
+    show(reply, request) {
       for (const field of this.fields) this.mark(field, reply.errors[field.name]);
       const problem = this.find(".whatif-problem");
       problem.textContent = reply.errors[""] ?? "";
       problem.hidden = !reply.errors[""];
       const good = Object.keys(reply.errors).length === 0;
       this.element.classList.toggle("whatif-stale", !good);
+      if (!good && request.csv) this.say("Not saved: a setting is refused.");
       if (!good) return;
-      this.find(".whatif-finding").textContent = reply.finding;
-      const places = { facts: ".whatif-facts", legend: ".whatif-legends",
-        chart: ".whatif-chart", table: ".whatif-table" };
-      for (const [piece, place] of Object.entries(places)) {
-        if (piece in reply) this.find(place).innerHTML = reply[piece];
-      }
+      this.first ??= this.pieces();
+      // A table that nobody sees is not asked for; nor may it stay that of other settings.
+      this.put({ table: "", ...reply });
       if (reply.csv) this.save(reply.csv);
       this.element.dispatchEvent(new CustomEvent("whatif:shown"));
     }
 
+    /** What is shown now, as a reply holds it. */
+    pieces() {
+      const html = Object.entries(PLACES).map(([piece, place]) => [
+        piece, this.find(place).innerHTML]);
+      return { finding: this.find(".whatif-finding").textContent,
+        ...Object.fromEntries(html) };
+    }
+
+    put(pieces) {
+      this.find(".whatif-finding").textContent = pieces.finding;
+      for (const [piece, place] of Object.entries(PLACES)) {
+        this.find(place).innerHTML = pieces[piece];
+      }
+    }
+
+    /** An error that stays is not written again, which would be heard again. */
     mark(field, error) {
       const note = document.getElementById(`${field.id}-error`);
-      note.textContent = error ?? "";
+      if (note.textContent !== (error ?? "")) note.textContent = error ?? "";
       note.hidden = !error;
       if (error) field.setAttribute("aria-invalid", "true");
       else field.removeAttribute("aria-invalid");
     }
 
+    /** Nothing will be computed here any more: what was there at first comes back. */
     giveUp(why) {
       this.set(this.initial);
+      if (this.first) this.put(this.first);
+      this.element.classList.remove("whatif-stale");
       this.form.hidden = true;
       this.find(".whatif-buttons").hidden = true;
       this.find(".whatif-still").hidden = false;
@@ -248,7 +271,7 @@
       link.href = URL.createObjectURL(new Blob([csv], { type: "text/csv" }));
       link.download = `${this.name}.csv`;
       link.click();
-      URL.revokeObjectURL(link.href);
+      setTimeout(() => URL.revokeObjectURL(link.href), KEPT);
       this.say("Saved.");
     }
 

@@ -81,7 +81,7 @@ def _control(owner: str, control: Control) -> str:
     kind = type(control).__name__.lower()
     return (
         f'<div class="whatif-control whatif-{kind}">{label}{field}'
-        f'<p class="whatif-error" id="{key}-error" hidden></p></div>'
+        f'<p class="whatif-error" id="{key}-error" role="status" hidden></p></div>'
     )
 
 
