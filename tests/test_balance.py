@@ -7,8 +7,11 @@ from hypothesis import strategies as st
 
 from commwall.balance import (
     bytes_per_flop,
+    data_parallel_intensity,
     data_parallel_tokens,
+    roofline_rate,
     sync_share,
+    tensor_parallel_intensity,
     tensor_parallel_ratio,
 )
 from commwall.collectives import all_reduce_bytes
@@ -164,3 +167,63 @@ def test_one_rank_has_no_tensor_parallel_ratio():
         ValueError, match="ranks=1 must be a whole number of at least 2"
     ):
         tensor_parallel_ratio(8192, 1, 1e9, 1e12)
+
+
+# ---- FLOP for each byte sent ---------------------------------------------------------
+
+
+def test_intensities_by_hand():
+    """9 * 8192 / (7 * 2) FLOP a byte; 8/7 * 3 * 4096 / 4 with gradients in fp32."""
+    assert tensor_parallel_intensity(8192, 8) == pytest.approx(5266.29, abs=0.01)
+    assert tensor_parallel_intensity(8192, 8, 1) == pytest.approx(10532.57, abs=0.01)
+    assert data_parallel_intensity(4096, 8, 4) == pytest.approx(3510.86, abs=0.01)
+
+
+@given(
+    ranks=st.integers(2, 4096),
+    tokens=st.floats(1, 1e7),
+    width=st.sampled_from([1, 2, 4]),
+    bandwidth=rates,
+    compute=speeds,
+)
+def test_tokens_at_which_half_the_time_is_sync_put_the_intensity_on_the_ridge(
+    ranks, tokens, width, bandwidth, compute
+):
+    """Computing takes T / T* times as long as sending."""
+    half = data_parallel_tokens(ranks, bandwidth, compute, width)
+    ratio = data_parallel_intensity(tokens, ranks, width) * bandwidth / compute
+
+    assert ratio == pytest.approx(tokens / half)
+
+
+@given(intensity=st.floats(1, 1e7), bandwidth=rates, compute=speeds)
+def test_a_roofline_is_work_over_its_time(intensity, bandwidth, compute):
+    """Time of `intensity` FLOP and one byte: the longer of two, or their sum."""
+    computing, sending = intensity / compute, 1 / bandwidth
+
+    hidden = roofline_rate(intensity, bandwidth, compute)
+    serial = roofline_rate(intensity, bandwidth, compute, overlap=False)
+
+    assert hidden == pytest.approx(intensity / max(computing, sending))
+    assert serial == pytest.approx(intensity / (computing + sending))
+    assert serial < hidden <= 2.000001 * serial
+
+
+@pytest.mark.parametrize("value", NOT_SIZES, ids=repr)
+def test_what_is_not_an_intensity_is_refused(value):
+    for field, question in {
+        "intensity": lambda: roofline_rate(value, 1e9, 1e12),
+        "bandwidth": lambda: roofline_rate(1e3, value, 1e12),
+        "compute": lambda: roofline_rate(1e3, 1e9, value),
+        "tokens": lambda: data_parallel_intensity(value, 8),
+        "gradient_bytes": lambda: data_parallel_intensity(4096, 8, value),
+        "bytes_per_value": lambda: tensor_parallel_intensity(8192, 8, value),
+    }.items():
+        with pytest.raises(ValueError, match=f"^{field}="):
+            question()
+
+
+def test_one_rank_sends_nothing_and_has_no_intensity():
+    for question in (tensor_parallel_intensity, data_parallel_intensity):
+        with pytest.raises(ValueError, match="ranks=1 must be a whole number"):
+            question(8192, 1)

@@ -10,8 +10,11 @@ from commwall.units import Bytes, BytesPerSecond, FlopPerSecond
 
 __all__ = [
     "bytes_per_flop",
+    "data_parallel_intensity",
     "data_parallel_tokens",
+    "roofline_rate",
     "sync_share",
+    "tensor_parallel_intensity",
     "tensor_parallel_ratio",
 ]
 
@@ -44,9 +47,63 @@ def tensor_parallel_ratio(
     >>> round(tensor_parallel_ratio(8192, 8, 31.5077e9, 165.2e12), 3)
     1.004
     """
+    intensity = tensor_parallel_intensity(hidden, ranks, bytes_per_value)
+    return intensity * bytes_per_flop(bandwidth, compute)
+
+
+def tensor_parallel_intensity(
+    hidden: int, ranks: int, bytes_per_value: Bytes = 2
+) -> float:
+    r"""FLOP for each byte that a tensor-parallel layer sends.
+
+    $$I = \frac{9\,h}{(n-1)\,w}$$
+
+    for values of $w$ bytes, whatever the machine and the batch. Leaves out what
+    `tensor_parallel_ratio` does.
+
+    >>> round(tensor_parallel_intensity(8192, 8))   # 9 * 8192 / (7 * 2)
+    5266
+    """
     per_rank = 9 * whole("hidden", hidden) / (whole("ranks", ranks, 2) - 1)
-    byte_rate = bytes_per_flop(bandwidth, compute)
-    return per_rank / positive("bytes_per_value", bytes_per_value) * byte_rate
+    return per_rank / positive("bytes_per_value", bytes_per_value)
+
+
+def data_parallel_intensity(
+    tokens: float, ranks: int, gradient_bytes: Bytes = 2
+) -> float:
+    r"""FLOP for each byte of gradients sent, for T tokens a GPU and step.
+
+    $$I = \frac{n}{n-1}\,\frac{3\,T}{g}$$
+
+    It grows with the tokens, which a tensor-parallel layer's does not. Leaves out what
+    `data_parallel_tokens` does.
+
+    >>> round(data_parallel_intensity(4096, 8))   # 8/7 * 3 * 4096 / 2
+    7022
+    """
+    share = (whole("ranks", ranks, 2) - 1) / ranks
+    sent = share * positive("gradient_bytes", gradient_bytes)
+    return 3 * positive("tokens", tokens) / sent
+
+
+def roofline_rate(
+    intensity: float,
+    bandwidth: BytesPerSecond,
+    compute: FlopPerSecond,
+    overlap: bool = True,
+) -> FlopPerSecond:
+    r"""FLOP/s of a GPU that sends a byte for every $I$ FLOP.
+
+    $$\min(F,\; I B) \qquad \text{or}\qquad \frac{1}{1/F + 1/(I B)}$$
+
+    where all sending hides behind the arithmetic, and where none does.
+
+    >>> roofline_rate(1000, 1e9, 4e12), roofline_rate(1000, 1e9, 1e12, overlap=False)
+    (1000000000000.0, 500000000000.0)
+    """
+    wire = positive("intensity", intensity) * positive("bandwidth", bandwidth)
+    roof = positive("compute", compute)
+    return min(roof, wire) if overlap else roof * wire / (roof + wire)
 
 
 def data_parallel_tokens(
