@@ -55,6 +55,27 @@ def scaled(topology, factor):
     return replace(topology, edges=edges, memory=memory)
 
 
+@pytest.mark.parametrize(("p2p", "carried"), [(True, 16e9), (False, 90e9)])
+def test_a_link_that_is_slower_for_peers_carries_what_they_get(p2p, carried):
+    """EPYC Rome: 90 GB/s to the other side's memory, 16 from card to card."""
+    box = pcie_box()
+    uses = {use.name: use for use in usage(box, ring_all_reduce_flows(box, p2p=p2p))}
+    between = uses["socket0 -> socket1"]
+
+    assert between.bandwidth == 90e9
+    assert between.carried == pytest.approx(carried)
+    assert between.load / between.busy == pytest.approx(carried)
+
+
+def test_what_nothing_crosses_carries_its_bandwidth():
+    box = pcie_box()
+    uses = usage(box, pair_flows(box, "gpu0", "gpu1", p2p=True))
+    idle = [use for use in uses if not use.busy]
+
+    assert idle
+    assert all(use.carried == use.bandwidth for use in idle)
+
+
 def test_four_cards_behind_one_uplink_get_a_quarter_each_without_p2p():
     """Four flows climb the uplink and four come down it: 31.5 / 4 = 7.9 GB/s."""
     flows = ring_all_reduce_flows(ONE_UPLINK, p2p=False)

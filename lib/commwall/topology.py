@@ -116,6 +116,11 @@ class Use:
     busy: Seconds  # those bytes' time
     utilisation: float  # busy, as a part of the busiest's
 
+    @property
+    def carried(self) -> BytesPerSecond:
+        """What it carries of these flows: less than `bandwidth` where peers do."""
+        return self.load / self.busy if self.busy else self.bandwidth
+
 
 def _send(topology: Topology, ends: tuple, share: float, p2p: PeerToPeer) -> Flow:
     if p2p not in (True, False, "switch"):

@@ -50,11 +50,17 @@ def topology_flow(generation: str, lanes: str, switch: str, sockets: str,
         facts=(
             ("bus bandwidth", format_si(rate, "B/s")),
             ("slowest", tightest.name),
-            ("which carries, one way", format_si(tightest.bandwidth, "B/s")),
-            ("times that each byte crosses it", f"{tightest.load:.3g}"),
+            (_carries(tightest), format_si(tightest.carried, "B/s")),
+            ("bytes on it, for one from each sender", f"{tightest.load:.3g}"),
         ),
         picture=_tree(box, usage(box, flows)),
     )
+
+
+def _carries(use: Use) -> str:
+    """A wire has its bandwidth each way; a memory shares it."""
+    shared = use.name.startswith("memory")
+    return f"which carries, {'reads and writes together' if shared else 'one way'}"
 
 
 def _tree(box: Topology, uses: tuple[Use, ...]) -> Tree:
