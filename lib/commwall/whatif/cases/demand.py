@@ -32,8 +32,7 @@ def bytes_by_axis(model: str, **fields) -> Answer:
     total, tokens = sum(sent.values()), plan.global_batch * shape.seq
     host, link = catalog.PCIE4_HOST.bandwidth, catalog.NVLINK4.bandwidth
     return Answer(
-        finding=f"Each of {plan.gpus} GPUs sends {format_si(total, 'B')} a step"
-        f"{_mostly(sent)}.",
+        finding=_sends(plan.gpus, sent),
         facts=(
             ("tokens a step", f"{tokens:,}"),
             ("sent by a GPU for each of them", format_si(total / tokens, "B")),
@@ -47,10 +46,14 @@ def bytes_by_axis(model: str, **fields) -> Answer:
     )
 
 
-def _mostly(sent: Mapping[str, Bytes]) -> str:
+def _sends(gpus: int, sent: Mapping[str, Bytes]) -> str:
     most, total = max(AXES, key=sent.get), sum(sent.values())
-    share = names.percent(sent[most] / total) if total else ""
-    return f", {share} of it {AXIS_WORDS[most]}" if total else ""
+    if not total:
+        return "One GPU alone sends nothing."
+    return (
+        f"Each of {gpus:,} GPUs sends {format_si(total, 'B')} a step, "
+        f"{names.percent(sent[most] / total)} of it {AXIS_WORDS[most]}."
+    )
 
 
 def _axis_bar(axis: str, sent: float) -> Bar:
@@ -105,7 +108,7 @@ def _gib(size: float) -> str:
 
 def _verdict(kept: Memory, card: GPU, gpus: int) -> str:
     spare = card.memory - RESERVE - kept.total
-    one = f"The fullest of {gpus} GPUs needs" if gpus > 1 else "One GPU needs"
+    one = f"The fullest of {gpus:,} GPUs needs" if gpus > 1 else "One GPU needs"
     how = "fits, with {} to spare" if kept.fits(card) else "does not fit: {} too much"
     return f"{one} {_gib(kept.total)}: it {how.format(_gib(abs(spare)))}."
 
