@@ -203,6 +203,13 @@ def test_a_picture_is_drawn_by_matplotlib_too(picture):
     plt.close(figure)
 
 
+def test_a_legend_shows_dots_as_dots():
+    line, dots = BeautifulSoup(legend_html(PICTURES["lines"]), "html.parser")("li")
+
+    assert [line.polyline is None, line.circle is None] == [False, True]
+    assert [dots.polyline is None, dots.circle is None] == [True, False]
+
+
 def test_the_pieces_of_a_bar_reach_as_far_as_their_numbers():
     drawn = ET.fromstring(picture_svg(PICTURES["bars"], 340, ""))
     widths = [float(e.get("width")) for e in drawn.iter() if e.tag.endswith("}rect")]

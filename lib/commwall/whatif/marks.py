@@ -5,7 +5,7 @@ from html import escape
 
 from commwall.palette import COLOURS
 
-__all__ = ["box", "face", "ink", "number", "path", "rule", "text"]
+__all__ = ["box", "dot", "face", "ink", "number", "path", "rule", "text"]
 
 GRID = 'stroke="currentColor" stroke-opacity="0.18"'
 AXIS = 'stroke="currentColor" stroke-opacity="0.6"'
@@ -43,6 +43,11 @@ def rule(x0: float, y0: float, x1: float, y1: float, style: str = GRID) -> str:
     """A straight line."""
     ends = f'x1="{number(x0)}" y1="{number(y0)}" x2="{number(x1)}" y2="{number(y1)}"'
     return f"<line {ends} {style}/>"
+
+
+def dot(x: float, y: float, style: str) -> str:
+    """A round spot."""
+    return f'<circle cx="{number(x)}" cy="{number(y)}" r="4.5" {style}/>'
 
 
 def path(points: Sequence[tuple[float, float]], colour: str,

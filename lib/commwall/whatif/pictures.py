@@ -34,6 +34,7 @@ class Key:
     colour: str
     dashes: tuple[float, ...] | None = None  # of a line; None: an area
     pale: bool = False
+    dots: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -98,7 +99,10 @@ class Lines:
     def legend(self) -> tuple[Key, ...]:
         """What each line is."""
         styles = zip(self.lines, LINES, strict=False)
-        return tuple(Key(line.label, colour, dash) for line, (colour, dash) in styles)
+        return tuple(
+            Key(line.label, colour, dash, dots=line.dots)
+            for line, (colour, dash) in styles
+        )
 
     def table(self) -> Table:
         """One row a point."""

@@ -5,7 +5,7 @@ The same strings are made when the book is built and in the reader's browser.
 
 from html import escape
 
-from commwall.whatif.marks import box, face, path
+from commwall.whatif.marks import box, dot, face, path
 from commwall.whatif.pictures import Bars, Key, Lines, Picture, Spans
 from commwall.whatif.svg_areas import bars_svg, spans_svg
 from commwall.whatif.svg_lines import lines_svg, tree_svg
@@ -35,7 +35,9 @@ def legend_html(picture: Picture) -> str:
 
 
 def _swatch(key: Key) -> str:
-    if key.dashes is not None:
+    if key.dots:
+        drawn = dot(13, 6, face(key.colour))
+    elif key.dashes is not None:
         drawn = path([(0, 6), (26, 6)], key.colour, key.dashes)
     else:
         drawn = box(0.5, 1, 25, 10, face(key.colour, key.pale))

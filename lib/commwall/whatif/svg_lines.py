@@ -3,7 +3,7 @@
 from math import isfinite
 
 from commwall.palette import LINES
-from commwall.whatif.marks import AXIS, box, number, path, rule, text
+from commwall.whatif.marks import AXIS, box, dot, path, rule, text
 from commwall.whatif.pictures import Line, Lines, Tree
 from commwall.whatif.ticks import limits, place, ticks
 
@@ -67,11 +67,7 @@ def _line(line: Line, at, colour: str, dashes) -> list[str]:
     points = [at(x, y) for x, y in pairs if isfinite(x) and isfinite(y)]
     if not line.dots:
         return [path(points, colour, dashes)]
-    return [_dot(x, y, f'fill="{colour}" stroke="#fff"') for x, y in points]
-
-
-def _dot(x: float, y: float, style: str) -> str:
-    return f'<circle cx="{number(x)}" cy="{number(y)}" r="4.5" {style}/>'
+    return [dot(x, y, f'fill="{colour}" stroke="#fff"') for x, y in points]
 
 
 def _mark(words: str, x: float, y: float, width: int) -> list[str]:
@@ -79,7 +75,7 @@ def _mark(words: str, x: float, y: float, width: int) -> list[str]:
     anchor = "end" if LEFT + x > width * 0.7 else "start"
     away = -8 if anchor == "end" else 8
     label = text(LEFT + x + away, TOP + y - 8, words, anchor, halo=True)
-    return [_dot(LEFT + x, TOP + y, ring), label]
+    return [dot(LEFT + x, TOP + y, ring), label]
 
 
 def tree_svg(picture: Tree, width: int) -> tuple[float, list[str]]:
