@@ -14,6 +14,7 @@ from commwall.whatif.cases.demand import BYTES_BY_AXIS, WILL_IT_FIT
 from commwall.whatif.cases.links import MESSAGE_TIME
 from commwall.whatif.cases.new_hardware import NEW_HARDWARE
 from commwall.whatif.cases.pipeline_wall import PIPELINE_TIMELINE
+from commwall.whatif.cases.roofline import NETWORK_ROOFLINE
 from commwall.whatif.cases.tensor_wall import TENSOR_SCALING
 from commwall.whatif.front import WhatIf
 
@@ -24,6 +25,7 @@ _ALL = (
     BYTES_BY_AXIS,
     WILL_IT_FIT,
     MESSAGE_TIME,
+    NETWORK_ROOFLINE,
     TOPOLOGY_FLOW,
     TENSOR_SCALING,
     PIPELINE_TIMELINE,
