@@ -16,6 +16,6 @@ def reply_to(name, request):
     return reply(WHAT_IFS[name], request)
 
 for name in WHAT_IFS:
-    reply_to(name, '{"texts": {}, "width": 640, "table": true, "csv": true}')
+    reply_to(name, '{"texts": {}, "width": 640, "csv": true}')
 `);
 writeFileSync(snapshot, python.makeMemorySnapshot());

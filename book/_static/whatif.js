@@ -65,7 +65,6 @@
       this.form.addEventListener("input", (event) => this.moved(event.target));
       this.form.addEventListener("submit", (event) => event.preventDefault());
       element.addEventListener("click", (event) => this.pressed(event.target));
-      this.find("details").addEventListener("toggle", () => this.tableWanted());
       new ResizeObserver(() => this.resized()).observe(this.find(".whatif-chart"));
       this.restore();
     }
@@ -97,6 +96,7 @@
 
     /** A slider writes into its field, a field moves its slider. */
     moved(control) {
+      this.say("");
       if (control.dataset.for) {
         const stops = JSON.parse(control.dataset.stops);
         const field = this.form.elements[control.dataset.for];
@@ -144,8 +144,7 @@
       const shows = setTimeout(() => this.busy(true), PATIENCE);
       try {
         while (this.wanted) {
-          const request = { table: this.find("details").open, ...this.wanted };
-          request.width = this.width();
+          const request = { width: this.width(), ...this.wanted };
           this.drawn = request.width;
           this.wanted = null;
           this.show(await engine.ask(this.name, request), request);
@@ -181,8 +180,7 @@
       if (!good && request.csv) this.say("Not saved: a setting is refused.");
       if (!good) return;
       this.first ??= this.pieces();
-      // A table that nobody sees is not asked for; nor may it stay that of other settings.
-      this.put({ table: "", ...reply });
+      this.put(reply);
       if (reply.csv) this.save(reply.csv);
       this.element.dispatchEvent(new CustomEvent("whatif:shown"));
     }
@@ -223,10 +221,6 @@
       problem.textContent = `The controls do not work here: ${why}. `
         + "Picture and numbers are those of the settings above.";
       problem.hidden = false;
-    }
-
-    tableWanted() {
-      if (this.asked && this.find("details").open) this.ask();
     }
 
     resized() {

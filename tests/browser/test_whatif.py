@@ -22,7 +22,9 @@ DESKTOP = {"width": 1440, "height": 900}
 NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?")
 RANDOM, MOVES = 50, 200
 PATIENCE = 60_000  # ms: a guard against hanging
-GROWTH = 32 * 2**20  # bytes that 200 moves may leave behind
+GROWTH = 32 * 2**20  # bytes of Python's memory that 200 moves may leave behind
+LITTER = 4 * 2**20  # bytes of the page's own
+NODES = 3000  # of the page: about two tables and two pictures
 
 STATE = """element => ({
   finding: element.querySelector(".whatif-finding").textContent,
@@ -38,7 +40,6 @@ STATE = """element => ({
 })"""
 
 START_AGAIN = """element => {
-  element.querySelector("details").open = false;
   element.whatIf.set(element.whatIf.initial);
   return element.whatIf.ask();
 }"""
@@ -115,12 +116,18 @@ def in_cpython(name, texts):
     if errors:
         return {"errors": errors}
     answer = WHAT_IFS[name].ask(**texts)
+    rows = [
+        [cell if isinstance(cell, str) else f"{cell:.4g}" for cell in row]
+        for row in answer.numbers.rows
+    ]
     facts = [list(fact) for fact in answer.facts]
-    return {"errors": {}, "finding": answer.finding, "facts": facts}
+    return {"errors": {}, "finding": answer.finding, "facts": facts, "rows": rows}
 
 
 def alike(shown, expected):
     """Equal, but for the last digit that is shown."""
+    if shown == expected:
+        return True
     if NUMBER.sub("#", shown) != NUMBER.sub("#", expected):
         return False
     pairs = zip(NUMBER.findall(shown), NUMBER.findall(expected), strict=True)
@@ -140,6 +147,8 @@ def assert_same(shown, expected):
             shown["facts"], expected["facts"], strict=True
         ):
             assert alike(here, there), (label, here, there)
+        for here, there in zip(shown["rows"], expected["rows"], strict=True):
+            assert all(map(alike, here, there)), (here, there)
 
 
 class Reader:
@@ -173,9 +182,20 @@ class Reader:
         """What its controls hold."""
         return self.element.evaluate("element => element.whatIf.texts()")
 
-    def pictures(self):
-        """How many pictures can be seen: one, the wide or the narrow one."""
-        return self.element.locator("svg[role=img]:visible").count()
+    def picture(self):
+        """What is drawn."""
+        return self.element.locator(".whatif-chart").inner_html()
+
+    def memory(self):
+        """Bytes and nodes of the page that nothing can let go of."""
+        session = self.page.context.new_cdp_session(self.page)
+        session.send("Performance.enable")
+        for _ in range(2):
+            session.send("HeapProfiler.collectGarbage")
+        metrics = session.send("Performance.getMetrics")["metrics"]
+        found = {metric["name"]: metric["value"] for metric in metrics}
+        session.detach()
+        return found["JSHeapUsedSize"], found["Nodes"]
 
     def field(self, control):
         return self.element.locator(f'[name="{control.name}"]')
@@ -238,7 +258,7 @@ def test_fifty_settings_agree_with_cpython(reader):
 
 def test_bad_values_are_refused_at_the_control_and_lose_nothing(reader):
     ranges = [c for c in WHAT_IFS[reader.name].controls if isinstance(c, Range)]
-    before = reader.state()["finding"]
+    before, picture = reader.state()["finding"], reader.picture()
 
     for control, text in zip(
         [*ranges, *ranges, *ranges, *ranges, *ranges],
@@ -250,7 +270,7 @@ def test_bad_values_are_refused_at_the_control_and_lose_nothing(reader):
         assert control.label in state["errors"][control.name]
         assert reader.field(control).get_attribute("aria-invalid") == "true"
         assert state["finding"] == before
-        assert reader.pictures() == 1
+        assert reader.picture() == picture
         reader.field(control).fill(control.initial)
         assert reader.state()["errors"] == {}
     assert reader.visit.faults == []
@@ -260,12 +280,16 @@ def test_quick_moves_leave_no_queue_and_no_memory_behind(reader):
     moves = any_settings(reader.name, MOVES)
     reader.element.evaluate(HURRY, moves[:20])
     before = reader.element.evaluate("element => element.whatIf.engine.memory")
+    heap, nodes = reader.memory()
 
     replies, waiting, memory = reader.element.evaluate(HURRY, moves)
 
     assert waiting == 0
     assert replies <= MOVES
     assert memory - before <= GROWTH
+    after = reader.memory()
+    assert after[0] - heap <= LITTER
+    assert after[1] - nodes <= NODES
     assert_same(reader.state(), in_cpython(reader.name, moves[-1]))
 
 
@@ -277,6 +301,8 @@ def test_a_living_what_if_has_no_fault_of_accessibility(reader, scheme):
     reader.page.add_script_tag(path=AXE)
     reader.element.locator("summary").press("Enter")
     reader.settle()
+
+    assert reader.page.evaluate(FAULTS, reader.name) == []
 
     for control in controls:
         if isinstance(control, Range):
@@ -327,6 +353,72 @@ def test_where_python_cannot_load_the_first_state_stays_and_says_so(visit, missi
     assert after == before
     assert reader.element.locator(".whatif-still").is_visible()
     assert not reader.element.locator("form").is_visible()
+
+
+def test_where_python_fails_later_the_first_state_comes_back(visit):
+    reader = Reader(visit, "message_time")
+    still = reader.element.locator(".whatif-still")
+    settings, before = still.text_content(), reader.state()
+    picture = reader.picture()
+    reader.element.locator("[data-for=payload]").press("ArrowRight")
+    assert reader.state() != before
+
+    reader.element.evaluate(
+        "element => element.whatIf.engine.worker.onmessage({data: {failure: 'lost'}})"
+    )
+    reader.element.locator("[data-for=payload]").press("ArrowRight")
+
+    after = reader.state()
+    assert "do not work here: lost" in after["errors"].pop("")
+    assert after == before
+    assert reader.picture() == picture
+    assert still.is_visible()
+    assert still.text_content() == settings
+
+
+def test_a_picture_fits_a_column_that_shrank_while_it_was_drawn(visit):
+    reader = Reader(visit, "message_time", viewport=DESKTOP)
+    reader.element.evaluate(
+        """async element => {
+          const answer = element.whatIf.ask();
+          element.style.width = "400px";
+          await answer;
+        }"""
+    )
+
+    chart = reader.element.locator(".whatif-chart")
+    reader.element.locator("svg[role=img]").and_(
+        reader.page.locator(f"[width='{chart.evaluate('e => e.clientWidth')}']")
+    ).wait_for(timeout=PATIENCE)
+
+
+def test_after_a_refusal_the_table_is_still_that_of_the_picture(visit):
+    reader = Reader(visit, "message_time")
+    field = reader.element.locator("[name=ranks]")
+    field.fill("64")
+    reader.settle()
+    field.fill("none")
+    reader.settle()
+
+    reader.element.locator("summary").press("Enter")
+
+    reader.page.wait_for_timeout(200)
+    assert reader.state()["rows"] == in_cpython("message_time", {"ranks": "64"})["rows"]
+    reader.element.get_by_role("button", name="Download CSV").press("Enter")
+    reader.element.get_by_text("Not saved").wait_for(timeout=PATIENCE)
+
+
+def test_the_keyboard_walks_through_and_out(visit):
+    reader = Reader(visit, "message_time")
+    inside = "document.activeElement.closest('.whatif') !== null"
+    reader.element.locator("[name=ranks]").focus()
+
+    steps = 0
+    while reader.page.evaluate(inside) and steps < 30:
+        reader.page.keyboard.press("Tab")
+        steps += 1
+
+    assert 8 <= steps < 30  # two fields, two sliders, the numbers, three buttons
 
 
 def test_a_link_brings_back_the_state_and_reset_the_first_one(reader):

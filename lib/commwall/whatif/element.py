@@ -126,7 +126,7 @@ def _csv(table: Table) -> str:
 
 
 def reply(what_if: Question, request: str) -> str:
-    """The pieces that changed, as JSON, for a JSON of texts, width and wishes.
+    """What to show, as JSON, for a JSON of texts and width; with "csv", that too.
 
     What is wrong with a control comes back under its name, whether nobody could read
     it or the library refuses it; what is wrong with none of them, under "". Then
@@ -151,9 +151,8 @@ def _pieces(answer: Answer, asked: dict) -> dict[str, str]:
         "facts": _facts(answer),
         "legend": legend_html(answer.picture),
         "chart": picture_svg(answer.picture, int(asked["width"]), answer.finding),
+        "table": _table(answer.numbers),
     }
-    if asked.get("table"):
-        pieces["table"] = _table(answer.numbers)
     if asked.get("csv"):
         pieces["csv"] = _csv(answer.numbers)
     return pieces
